@@ -145,11 +145,13 @@ def running(
     files: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
     port: int | None = None,
+    binds: bool = True,
 ) -> Iterator[Server]:
     """Start a server with the application `app:app` and wait until it answers.
 
     Listens on a socket that is bound already: so no other test can have taken its port.  Or at
-    `port`, for USR2, with which gunicorn does not have such a socket.
+    `port`, for USR2, with which gunicorn does not have such a socket.  binds: false where a
+    configuration file says so.
     """
     pytest.importorskip("gunicorn", reason="gunicorn is not installed")
     for name, text in {"app.py": app, **(files or {})}.items():
@@ -159,8 +161,9 @@ def running(
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         bind = f"fd://{listener.fileno()}" if port is None else f"127.0.0.1:{port}"
+        where = ("--bind", bind) if binds else ()
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, "app:app", "--bind", bind, *words],
+            [sys.executable, "-m", *command, "app:app", *where, *words],
             cwd=folder,
             env=child_environment({"PYTHONPATH": python_path(folder), **(env or {})}),
             stdin=subprocess.DEVNULL,

@@ -39,12 +39,14 @@ def test_a_master_names_its_mold_and_what_its_workers_do_not_share(tmp_path: Pat
     with running(tmp_path, *words, app=APP) as server:
         with Clients(server):
             until(lambda: "workers of generation 1" in server.output(), "a mold")
-            until(lambda: all(each["generation"] for each in processes(server)[1:]), "its workers")
+            until(lambda: all(each["generation"] for each in processes(server)[2:]), "its workers")
         found = processes(server)
-        assert [each["role"] for each in found] == ["master", "mold", "worker", "worker"]
+        roles = [each["role"] for each in found]
+        assert roles == ["master", "mold", "mold", "worker", "worker"]
         assert found[0]["pid"] == server.process.pid
-        assert f"forked from process {found[1]['pid']} " in server.output()
-        for worker in found[2:]:
+        assert f"process {found[1]['pid']} has loaded" in server.output()
+        assert f"forked from process {found[2]['pid']} " in server.output()
+        for worker in found[3:]:
             assert 0 < worker["private_bytes"] < worker["resident_bytes"]
             assert worker["causes"]
-        assert sum(each["requests"] for each in found[2:]) > 0
+        assert sum(each["requests"] for each in found[3:]) > 0

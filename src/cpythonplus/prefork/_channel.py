@@ -14,7 +14,7 @@ from contextlib import suppress
 __all__ = ["Channel"]
 
 _LONGEST = 2048
-_MOST_DESCRIPTORS = 4
+_MOST_DESCRIPTORS = 128  # a server's listening sockets
 
 
 class Channel:

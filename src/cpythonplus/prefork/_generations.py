@@ -60,10 +60,11 @@ def generations() -> Generations:
 def _processes() -> Iterator[ServerProcess]:
     snapshot = SERVICE.board.snapshot().workers if SERVICE.board is not None else ()
     requests = {row.pid: row.requests for row in snapshot}
-    parents = {0: SERVICE.pid, **SERVICE.molds()}
+    parents = SERVICE.molds()
     until = monotonic() + _BLAME_S
     roles = [
-        *(("mold" if number else "master", pid, number) for number, pid in parents.items()),
+        ("master", SERVICE.pid, 0),
+        *(("mold", pid, number) for number, pid in parents.items()),
         *(("worker", pid, number) for pid, number in SERVICE.generations()),
     ]
     for role, pid, generation in roles:
@@ -77,7 +78,7 @@ def _processes() -> Iterator[ServerProcess]:
                 requests=requests.get(pid, 0),
                 resident_bytes=memory.resident_bytes,
                 private_bytes=memory.private_bytes,
-                causes=_causes(pid, parents.get(generation)) if is_worker else "",
+                causes=_causes(pid, parents.get(generation, SERVICE.pid)) if is_worker else "",
             )
 
 

@@ -44,7 +44,8 @@ memory. All options of gunicorn, GUNICORN_CMD_ARGS and configuration files work 
 GROUP = """\
 The application is loaded once, by the master, before the workers are forked (gunicorn's --preload):
 otherwise there is nothing to share. SIGHUP therefore starts new workers with a new configuration,
-but with the same code. To load new code, restart, or use SIGUSR2. With --reload, for development,
+but with the same code. To load new code, restart, or use SIGUSR2; or serve with --refork, where
+SIGHUP loads it. With --reload, for development,
 and with preload_app = False in a configuration file, each worker loads the application, and no
 memory is shared."""
 

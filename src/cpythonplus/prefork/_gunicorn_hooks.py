@@ -39,7 +39,7 @@ HOOKS = (
 )
 """The hooks that we need, or guard; the user's come first where ours has to be the last."""
 
-_THEIRS_FIRST = frozenset({"pre_fork", "post_worker_init", "worker_exit"})
+_THEIRS_FIRST = frozenset({"on_starting", "pre_fork", "post_worker_init", "worker_exit"})
 _IN_WORKER = frozenset({"post_fork", "post_worker_init", "worker_abort", "worker_exit"})
 _OURS = "_cpythonplus_hook"
 

@@ -14,8 +14,9 @@ import os
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gunicorn.app import base
 from gunicorn.arbiter import Arbiter
@@ -23,12 +24,17 @@ from gunicorn.errors import HaltServer
 
 from cpythonplus.prefork._guarding import Guard, passes_through, tell
 from cpythonplus.prefork._gunicorn_hooks import compose
-from cpythonplus.prefork._gunicorn_mold import Molding, become, deliver
+from cpythonplus.prefork._gunicorn_loader import load
+from cpythonplus.prefork._gunicorn_mold import Molding, become, deliver, prepare_worker
 from cpythonplus.prefork._gunicorn_service import SERVICE
 from cpythonplus.prefork._gunicorn_versions import require
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gunicorn.app.base import BaseApplication
+
+    from cpythonplus.prefork._gunicorn_service import Service
 
 __all__ = ["Overseer", "install"]
 
@@ -50,7 +56,15 @@ class Overseer(Arbiter):
             # The reloader has workers load new code: nothing may be loaded before.
             app.cfg.set("preload_app", False)  # noqa: FBT003  # gunicorn's
         compose(app.cfg)
-        super().setup(app)
+        if self.log is None:
+            SERVICE.begin_reforking(app.cfg)
+        preload = app.cfg.settings["preload_app"]
+        wanted = preload.value
+        preload.value = wanted and SERVICE.reforking is None  # else another process loads it
+        try:
+            super().setup(app)
+        finally:
+            preload.value = wanted
         with Guard(self.log, "choosing the worker"):
             gthread = sys.modules.get("gunicorn.workers.gthread")
             if gthread is not None and self.worker_class is gthread.ThreadWorker:
@@ -68,10 +82,34 @@ class Overseer(Arbiter):
             changed.append("worker_class gthread is a subclass")
         if changed:
             self.log.info("other settings than gunicorn's: %s", ", ".join(changed))
-        super().start()
+        try:
+            super().start()
+        except HaltServer as error:
+            if self.pidfile is not None:
+                self.pidfile.unlink()
+            if error.reason:
+                self.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
+            sys.exit(error.exit_status)
+
+    def load_application(self) -> None:
+        """At the start: have another process load it; HaltServer if it cannot."""
+        reforking = SERVICE.reforking
+        if reforking is not None:
+            SERVICE.open_for(self)
+            if reforking.load(self):
+                self._be_mold(load)
+            reforking.wait_for_load(self)
 
     def reload(self) -> None:
-        """HUP: take over a new configuration; one that cannot be read or used changes nothing.
+        """HUP: take over a new configuration, and new code where another process loads that."""
+        reforking = SERVICE.reforking
+        if reforking is None:
+            self._take_over()
+        elif reforking.load(self, rereads=True):
+            self._be_mold(partial(load, rereads=True))
+
+    def _take_over(self) -> None:
+        """Take over a new configuration; one that cannot be read or used changes nothing.
 
         gunicorn ends the master then, and with it what still served.
         """
@@ -112,18 +150,25 @@ class Overseer(Arbiter):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def _spawn(self) -> Any:
-        """Have the mold fork, or fork here; see `_gunicorn_mold` for who comes by.
+        """Have the mold fork, or fork here."""
+        reforking = SERVICE.reforking
+        if reforking is None:
+            return super().spawn_worker()
+        if not reforking.spawn(self) and reforking.load(self):
+            self._be_mold(load)
+        return None
+
+    def _be_mold(self, prepare: Callable[[Service, Any], None]) -> NoReturn:
+        """Be a mold, a helper or a worker to its end; see `_gunicorn_mold` for who comes by.
 
         The loop is for a worker that becomes the mold, and for its helpers: the stack does not grow
         with the generations.
         """
-        if SERVICE.reforking is not None and SERVICE.reforking.spawn(self):
-            return None
         while True:
+            become(SERVICE, self, prepare)
+            prepare = prepare_worker
             try:
-                pid = super().spawn_worker()
-                if SERVICE.helper_pid != os.getpid():
-                    return pid
+                super().spawn_worker()
                 deliver(SERVICE, self)
             except Molding:
                 pass
@@ -131,7 +176,6 @@ class Overseer(Arbiter):
                 if SERVICE.helper_pid != os.getpid():
                     raise
                 deliver(SERVICE, self, error)
-            become(SERVICE, self)
 
     def kill_workers(self, sig: int) -> None:
         """Send a signal to all workers, and to the processes that only fork them."""
@@ -148,7 +192,7 @@ class Overseer(Arbiter):
 
     def reap_workers(self) -> None:
         """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
-        with Guard(self.log, "looking at workers that have ended"):
+        with Guard(self.log, "looking at workers that have ended", passing=(HaltServer,)):
             SERVICE.look_at_the_dead(self)
         while True:
             try:
@@ -164,15 +208,21 @@ class Overseer(Arbiter):
     def manage_workers(self) -> None:
         """Start what is missing.  A worker that only serves old connections counts as missing."""
         leaving = 0
-        with Guard(self.log, "looking at workers that are leaving"):
+        reforking = SERVICE.reforking
+        with Guard(self.log, "looking at workers that are leaving", passing=(HaltServer,)):
             SERVICE.hear()
-            if SERVICE.reforking is not None:
-                SERVICE.reforking.look(self)
+            if reforking is not None:
+                reforking.look(self)
             leaving = SERVICE.leaving(self)
+        if reforking is not None and reforking.has_reloaded:
+            self._take_over()
+            reforking.drop_loader()
+            return
         with Guard(self.log, "looking at workers that are silent"):
             SERVICE.end_silent(self)
         with Guard(self.log, "describing the master"):
-            SERVICE.describe()
+            if reforking is None:  # else a mold describes itself
+                SERVICE.describe()
         self._num_workers += leaving
         try:
             super().manage_workers()

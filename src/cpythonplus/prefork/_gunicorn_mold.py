@@ -22,6 +22,8 @@ share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, d
 The kernel gives the new worker to the master when the helper ends, for the master is a child
 subreaper (prctl(2)).  A worker is so always the master's child, and gunicorn manages it as ever.
 
+The first mold was no worker: see `_gunicorn_loader`.
+
 The mold ends when its line to the master does, or when the master is not its parent any more.
 
 Rejected: clone(CLONE_PARENT), which makes a child of the master in one step.  It runs no fork
@@ -43,22 +45,24 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cpythonplus import prefork
 from cpythonplus._base.sizes import format_size
-from cpythonplus.prefork._guarding import Guard, in_one_line
+from cpythonplus.prefork._guarding import Guard, in_one_line, tell
 from cpythonplus.prefork._lost_threads import lost
 from cpythonplus.prefork._sharing import process_memory
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cpythonplus.prefork._channel import Channel
     from cpythonplus.prefork._gunicorn_service import Service
 
 __all__ = [
     "GROWN_SHARE",
+    "End",
     "Molding",
+    "RefusedError",
     "become",
     "deliver",
     "keep_listeners",
+    "prepare_worker",
     "serve_then_mold",
     "wait_for_parent",
 ]
@@ -80,8 +84,16 @@ class Molding(SystemExit):
     """
 
 
-class _End(BaseException):
-    """The mold is to end."""
+class End(KeyboardInterrupt):
+    """The mold is to end.  As Ctrl-C does, it gets through a Guard."""
+
+
+class RefusedError(Exception):
+    """This process may not be the mold; it says why, and ends with `status`."""
+
+    def __init__(self, why: str, status: int = 0) -> None:
+        super().__init__(why)
+        self.status = status
 
 
 def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) -> None:
@@ -119,29 +131,50 @@ def wait_for_parent(worker: Any) -> None:
         time.sleep(0.001)
 
 
-def become(service: Service, server: Any) -> None:
-    """Be the mold, until the process ends.  Returns in each helper, which is to fork a worker."""
+def become(service: Service, server: Any, prepare: Callable[[Service, Any], None]) -> None:
+    """Be the mold, until the process ends.  Returns in each helper, which is to fork a worker.
+
+    prepare: what comes before the first fork; raises RefusedError where there may be none.
+    """
+    status = 0
     try:
-        service.say(server.pid, "molding")
-        _handle_signals(server)
-        why = "it could not be prepared"
-        with Guard(server.log, "making this process a mold", passing=(_End,)):
-            why = _prepare(service, server)
-        channel = service.channel
-        if why or channel is None:
-            service.say(server.pid, "refused", why)
-            _leave()
-        service.say(server.pid, "mold", *_memory())
-        while _fork_next(service, server, channel):
-            pass
-    except (_End, EOFError, OSError):
-        _leave()
+        try:
+            ends = _handle_signals(server)
+            prepare(service, server)
+            if not ends:
+                service.say(server.pid, "mold", *_memory())
+            while not ends and _fork_next(service, server):
+                pass
+            if not ends:
+                return  # an end signal in `else` would pass by
+        except RefusedError as error:
+            _take_no_more_signals()
+            status = error.status
+            service.say(server.pid, "refused", error)
+    except (End, EOFError, OSError):
+        pass
+    except Exception as error:  # noqa: BLE001  # nobody above is to end the master's workers
+        tell(server.log, "this mold ends", error)
+    _take_no_more_signals()
+    prefork.fast_exit(status)
 
 
-def _leave() -> NoReturn:
+def _take_no_more_signals() -> None:
+    with suppress(End):  # of one that has come already
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     for number in _ENDING:
         signal.signal(number, lambda *_: None)
-    prefork.fast_exit(0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+
+def prepare_worker(service: Service, server: Any) -> None:
+    """Make a mold of a worker that serves no more."""
+    service.say(server.pid, "molding")
+    why = "it could not be prepared"
+    with Guard(server.log, "making this process a mold"):
+        why = _prepare(service, server)
+    if why:
+        raise RefusedError(why)
 
 
 def _prepare(service: Service, server: Any) -> str:
@@ -183,11 +216,17 @@ def _memory() -> tuple[int, int]:
     return 0, 0
 
 
-def _handle_signals(server: Any) -> None:
-    """Take what the master sends to all its workers; see `Reforking.signal`."""
+def _handle_signals(server: Any) -> list[int]:
+    """Take what the master sends to all its workers; see `Reforking.signal`.
 
-    def end(*_: object) -> NoReturn:
-        raise _End
+    Returns a list, to which a number is added by what ends the mold: the exception that comes with
+    it is lost in a destructor, or in code that catches everything.
+    """
+    ends: list[int] = []
+
+    def end(number: int, _: object) -> NoReturn:
+        ends.append(number)
+        raise End
 
     def reopen(*_: object) -> None:
         server.log.reopen_files()
@@ -200,16 +239,21 @@ def _handle_signals(server: Any) -> None:
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGCHLD, signal.SIGABRT, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)  # a loader's are held back until here
+    return ends
 
 
-def _fork_next(service: Service, server: Any, channel: Channel) -> bool:
+def _fork_next(service: Service, server: Any) -> bool:
     """Wait for the master and do what it says; False in a helper.  EOFError: the master is gone."""
-    message = channel.receive(_TURN_S)
-    if message is None:
+    channel = service.channel
+    message = channel.receive(_TURN_S) if channel is not None else None
+    if channel is None or message is None:
         if os.getppid() != server.pid:
             raise EOFError
         return True
-    words, _ = message
+    words, descriptors = message
+    if words[0] == "sockets":
+        service.take_sockets(server, descriptors, has_port=words[1] == "port")
     if words[0] != "fork":
         return True
     age = int(words[1])
@@ -220,6 +264,7 @@ def _fork_next(service: Service, server: Any, channel: Channel) -> bool:
         return False
     _wait_for(pid)
     channel.send("forked", age)
+    service.describe()
     return True
 
 

@@ -1,15 +1,16 @@
 """Reforking, in gunicorn's master: which worker becomes the mold, and who is forked from it.
 
+    loader      loads the application, and is the first mold: see `_gunicorn_loader`
     chosen      the worker with the most requests, when it has served enough
     mold        it serves no more, and forks: see `_gunicorn_mold`
     renewed     the workers of the generation before leave one after another, each as when it is
                 recycled: no request is refused, and the next one leaves when the last is replaced
 
 A mold is in use when a worker that it forked has served its first turn.  Until then the one before
-stays, and is used again if this one fails.  With none at all the master forks, as without
-reforking.
+stays, and is used again if this one fails; after it the loader is.  With none at all the
+application is loaded again.
 
-Generation 0 are the workers that the master forks.
+Generation 0 are the workers that the first loader forks.
 """
 
 # What gunicorn's classes are differs from version to version.
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
+from gunicorn.errors import HaltServer
+
 from cpythonplus._base.sizes import format_size
 from cpythonplus.prefork._channel import Channel
 from cpythonplus.prefork._guarding import Guard
@@ -35,12 +38,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Reforking", "is_known", "refusal"]
 
+
 _PR_SET_CHILD_SUBREAPER = 36
 _ANSWER_S = 30.0
 _PREPARE_S = 120.0
 _MEASURE_S = 30.0
 _END_S = 2.0
 _LOOK_S = 0.01
+_AGAIN_S = 10.0
+_FAILED_STATUS = 1
 _GROWN_BYTES = 32 << 20
 _OWN_ASGI = "gunicorn.workers.gasgi"
 _MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp", _OWN_ASGI)
@@ -55,11 +61,11 @@ def is_known(worker_class: type) -> bool:
     )
 
 
-def refusal(server: Any) -> str:
-    """Return why this server cannot refork; or nothing."""
-    cfg = server.cfg
-    homes = [kind.__module__ for kind in server.worker_class.__mro__]
-    if not is_known(server.worker_class) or _OWN_ASGI in homes:
+def refusal(cfg: Any) -> str:
+    """Return why a server with this configuration cannot refork; or nothing."""
+    worker_class = cfg.worker_class
+    homes = [kind.__module__ for kind in worker_class.__mro__]
+    if not is_known(worker_class) or _OWN_ASGI in homes:
         return f"workers of class {cfg.worker_class_str} cannot be reforked"
     if not cfg.preload_app:
         return "the application is loaded in each worker (preload_app is off)"
@@ -72,10 +78,29 @@ def refusal(server: Any) -> str:
 
 @dataclass(slots=True)
 class _Mold:
+    """A process that forks workers.
+
+    good: one that it forked has served.  listens: it has the sockets that the master listens at.
+    """
+
     pid: int
     line: Channel
     generation: int
     good: bool = False
+    listens: bool = True
+
+
+@dataclass(slots=True)
+class _Loader:
+    """A process that loads the application.
+
+    rereads: after HUP, so that the master takes over the configuration when it is ready.
+    """
+
+    pid: int
+    line: Channel
+    rereads: bool
+    ready: bool = False
 
 
 @dataclass(slots=True)
@@ -102,6 +127,9 @@ class Reforking:
     _generations: dict[int, int] = field(default_factory=dict)  # of each worker, by age
     _mold: _Mold | None = None
     _before: _Mold | None = None
+    _root: _Mold | None = None  # the loader of this code
+    _loader: _Loader | None = None  # that has not been used yet
+    _load_at: float = 0.0  # not to be loaded again before
     _chosen: _Chosen | None = None
     _reforks: int = 0  # since the configuration was read
     _failures: int = 0
@@ -122,6 +150,7 @@ class Reforking:
         """Take one step: called at least once a second."""
         for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
             del self._generations[age]
+        self._follow_loader(server)
         self._follow(server)
         if self._chosen is None and not self._renew(server) and self._is_time(server):
             self._choose(server)
@@ -132,7 +161,115 @@ class Reforking:
 
     def molds(self) -> dict[int, int]:
         """Return the molds that are there, by their generation: the current one, that before."""
-        return {each.generation: each.pid for each in (self._mold, self._before) if each}
+        found = (self._root, self._before, self._mold)
+        return {each.generation: each.pid for each in found if each is not None}
+
+    # ---- loading --------------------------------------------------------------------------------
+
+    def load(self, server: Any, *, rereads: bool = False) -> bool:
+        """Fork a loader; True in it.  rereads: after HUP, in the place of one that still loads."""
+        if not rereads and (self._loader is not None or monotonic() < self._load_at):
+            return False
+        if self._loader is not None:
+            self.drop_loader()
+        self._load_at = monotonic() + _AGAIN_S
+        self._is_ending = False
+        pid, line = self.service.fork_loader(server)
+        if pid == 0:
+            for each in (line, *(mold.line for mold in self._all_molds())):
+                each.close()
+            return True
+        self._loader = _Loader(pid, line, rereads)
+        return False
+
+    def wait_for_load(self, server: Any) -> None:
+        """At the start: wait for the loader; HaltServer with its status if it fails."""
+        while self._loader is not None and not self._loader.ready:
+            message = None
+            with suppress(EOFError):
+                message = self._loader.line.receive(_ANSWER_S)
+                if message is None:
+                    continue
+            if message is None or message[0][0] != "mold":
+                status = os.waitstatus_to_exitcode(os.waitpid(self._loader.pid, 0)[1])
+                if status < 0:
+                    why = f"loading the application was ended by signal {-status}"
+                    raise HaltServer(why, _FAILED_STATUS)
+                raise HaltServer("", status)  # it has said why
+            self._use_loader(server, self._loader, *map(int, message[0][1:3]))
+
+    @property
+    def has_reloaded(self) -> bool:
+        """Whether a loader is ready with the configuration that the master is to take over."""
+        return self._loader is not None and self._loader.ready
+
+    def begin_again(self, server: Any) -> None:
+        """After HUP: use the new loader; the molds before have old code."""
+        loader, chosen = self._loader, self._chosen
+        if loader is None:
+            return
+        if chosen is not None and not chosen.serving:
+            _terminate(chosen.pid)
+        self._chosen = None
+        before = self._mold if self._mold is not None and self._mold.good else self._before
+        molds, self._root = self._all_molds(), None
+        for each in molds:
+            if each is not before:
+                self._end(each)
+        self._count += 1
+        self._reforks = self._failures = 0
+        self._set_root(loader, self._count)
+        self._before = before
+        server.log.info("workers of generation %d have the new code", self._count)
+
+    def drop_loader(self) -> None:
+        """Forget a loader that is not to be used."""
+        loader, self._loader = self._loader, None
+        if loader is not None:
+            loader.line.close()
+            _terminate(loader.pid)
+
+    def _follow_loader(self, server: Any) -> None:
+        loader = self._loader
+        if loader is None or loader.ready:
+            return
+        words = ["refused", "it has ended"]
+        with suppress(EOFError, OSError):
+            message = loader.line.receive()
+            if message is None:
+                return
+            words = message[0]
+        if words[0] == "mold":
+            self._use_loader(server, loader, *map(int, words[1:3]))
+            return
+        self.drop_loader()
+        why = " ".join(words[1:])
+        if loader.rereads:
+            server.log.error("HUP failed, the workers continue unchanged: %s", why)
+        else:
+            server.log.error(
+                "no worker can be forked: %s. The application is loaded again in %.0f s",
+                why,
+                _AGAIN_S,
+            )
+
+    def _use_loader(self, server: Any, loader: _Loader, resident: int, private: int) -> None:
+        server.log.info(
+            "process %d has loaded the application (%s, %s of it its own)",
+            loader.pid,
+            format_size(resident),
+            format_size(private),
+        )
+        if loader.rereads:
+            loader.ready = True
+        else:
+            self._set_root(loader, self._count)
+
+    def _set_root(self, loader: _Loader, generation: int) -> None:
+        self._loader = None
+        self._mold = self._root = _Mold(loader.pid, loader.line, generation, listens=False)
+        self.generation = generation
+        self._measured_at, self._private_bytes = monotonic(), 0
 
     # ---- molds ----------------------------------------------------------------------------------
 
@@ -172,7 +309,7 @@ class Reforking:
         requests = self._requests(server)
         pid = max(server.WORKERS, key=lambda each: requests.get(each, 0))
         age = server.WORKERS[pid].age
-        if not self.service.ask(age, "mold", self._count + 1):
+        if not self.service.ask(age, "mold", self._reforks + 1):
             return
         limit = server.cfg.graceful_timeout + _PREPARE_S
         self._chosen = _Chosen(pid, age, monotonic() + limit)
@@ -244,38 +381,53 @@ class Reforking:
             )
 
     def _fail(self, server: Any, why: str) -> None:
-        """Use the mold before the current one, or else the master."""
-        mold, self._mold = self._mold, self._before
-        self._before = None
+        """Use the mold before the current one, or else the loader, or else a new one."""
+        mold = self._mold
         if mold is None:
             return
+        if mold is self._root:
+            self._root = None
+        self._mold, self._before = self._before or self._root, None
         self._failures += 1
         self._end(mold, signal.SIGKILL)
-        self.generation = self._mold.generation if self._mold is not None else 0
+        source = "a process that loads the application again"
+        if self._mold is None and not self._serves(server):
+            raise HaltServer(f"no worker can be forked: {why}", _FAILED_STATUS)
+        if self._mold is not None:
+            self.generation = self._mold.generation
+            source = f"process {self._mold.pid}"
         server.log.warning(
             "the mold, process %d, is given up: %s. Workers are forked from %s",
             mold.pid,
             why,
-            self._source(),
+            source,
         )
 
-    def _source(self) -> str:
-        return f"process {self._mold.pid}" if self._mold is not None else "the master"
+    def _serves(self, server: Any) -> bool:
+        """Whether there is a worker that has served its first turn."""
+        self.service.hear()
+        return any("ready" in self.service.said(each.age) for each in server.WORKERS.values())
 
-    @staticmethod
-    def _end(mold: _Mold | None, number: int = signal.SIGTERM) -> None:
-        if mold is not None:
+    def _end(self, mold: _Mold | None, number: int = signal.SIGTERM) -> None:
+        if mold is not None and mold is not self._root:
             mold.line.close()
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(mold.pid, number)
+            _terminate(mold.pid, number)
+
+    def _all_molds(self) -> list[_Mold]:
+        found = {each.pid: each for each in (self._mold, self._before, self._root) if each}
+        return list(found.values())
 
     # ---- workers --------------------------------------------------------------------------------
 
     def spawn(self, server: Any) -> bool:
         """Have the mold fork a worker; False where there is none, or it cannot."""
         while self._mold is not None:
-            with Guard(server.log, "forking a worker from the mold"):
+            with Guard(server.log, "forking a worker from the mold", passing=(HaltServer,)):
                 try:
+                    if not self._mold.listens:
+                        descriptors, port = self.service.sockets(server)
+                        self._mold.line.send("sockets", port, descriptors=tuple(descriptors))
+                        self._mold.listens = True
                     self._spawn(server, self._mold)
                 except (OSError, EOFError, TimeoutError, RuntimeError) as error:
                     self._fail(server, str(error))
@@ -375,12 +527,22 @@ class Reforking:
         self._look_at_new_workers(server)
 
     def _look_at_molds(self, server: Any) -> None:
-        for each in (self._mold, self._before):
-            if each is not None and _reap(each.pid) is not None:
-                if each is self._mold:
-                    self._fail(server, "it has ended")
-                else:
-                    self._before = None
+        for each in self._all_molds():
+            if _reap(each.pid) is None:
+                continue
+            if each is self._mold:
+                self._fail(server, "it has ended")
+            self._before = None if each is self._before else self._before
+            if each is self._root:
+                self._root = None
+                server.log.warning("process %d, which loaded the application, has ended", each.pid)
+        loader = self._loader
+        if loader is not None and _reap(loader.pid) is not None:
+            loader.ready = False
+            self._follow_loader(server)
+            if self._loader is not None:  # it had said that it is ready
+                self.drop_loader()
+                server.log.error("HUP failed, the workers continue unchanged: it has ended")
         chosen = self._chosen
         if chosen is not None and not chosen.serving and _reap(chosen.pid) is not None:
             self.service.hear()
@@ -389,7 +551,7 @@ class Reforking:
                 self._give_up(server, "it has ended")
 
     def _look_at_new_workers(self, server: Any) -> None:
-        if self._mold is None or self._mold.good:
+        if self._mold is None or self._mold.good or self._before is self._root is None:
             return
         for pid, worker in list(server.WORKERS.items()):
             early = "ready" not in self.service.said(worker.age)
@@ -415,22 +577,12 @@ class Reforking:
 
     def _pids(self) -> list[int]:
         """Return the processes that only fork, or are about to."""
-        pids = [each.pid for each in (self._mold, self._before) if each is not None]
+        pids = [each.pid for each in self._all_molds()]
+        if self._loader is not None:
+            pids.append(self._loader.pid)
         if self._chosen is not None and not self._chosen.serving:
             pids.append(self._chosen.pid)
         return pids
-
-    def reset(self) -> None:
-        """Forget all molds, whose configuration is an old one."""
-        self._end(self._mold)
-        self._end(self._before)
-        if self._chosen is not None and not self._chosen.serving:
-            with suppress(ProcessLookupError):
-                os.kill(self._chosen.pid, signal.SIGTERM)
-        self._mold = self._before = self._chosen = None
-        self._generations.clear()
-        self.generation = self._reforks = self._failures = 0
-        self._is_ending = False
 
 
 def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) -> None:
@@ -455,6 +607,11 @@ def _reap_strangers(server: Any, known: list[int]) -> None:
             if ended is None or ended.si_pid in others:
                 return
             os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def _terminate(pid: int, number: int = signal.SIGTERM) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
 
 
 def _reap(pid: int) -> int | None:

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib
 import inspect
 import os
 import signal
@@ -33,6 +34,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gunicorn
+from gunicorn import sock
 from gunicorn.errors import HaltServer
 
 import cpythonplus
@@ -97,6 +99,7 @@ class Service(Engine):
         self._reloaded_age = 0
         self.signals = EarlySignals()
         self.reforking: Reforking | None = None
+        self._no_reforking = ""  # why not, though it is wanted
         self.lines: dict[int, Channel] = {}
         """The master's ends of the lines to its workers, by their age."""
         self._said: dict[int, dict[str, list[str]]] = {}  # by age and first word, what came with it
@@ -147,14 +150,15 @@ class Service(Engine):
         if "-m" in sys.orig_argv[:-1] and sys.argv[0].endswith("__main__.py"):
             # USR2 would start the file, whose folder would come first on sys.path.
             server.START_CTX["args"] = [sys.executable, *sys.orig_argv[1:]]
+        server.load_application()
 
     def on_reload(self, server: Any) -> None:
         """After HUP: a new configuration, and workers that are all going to be replaced."""
         self._reloaded_age = server.worker_age
+        warm_up = self._warm_up
         if self.reforking is not None:
-            with Guard(server.log, "ending the molds"):
-                self.reforking.reset()
-        for step in (self._listen, self._warm_up, self._check_limits) if self.opened else ():
+            warm_up = self.reforking.begin_again  # with one that is warm
+        for step in (self._listen, warm_up, self._check_limits) if self.opened else ():
             try:
                 # What runs is better than nothing.
                 with Guard(server.log, "HUP", passing=(HaltServer,)):
@@ -168,23 +172,31 @@ class Service(Engine):
     def pre_fork(self, server: Any, worker: Any) -> None:
         """Make the master ready to be forked."""
         if not self.opened:
-            self._open_for(server)
-            self.opened = True
+            self.note_opened("the application while it was loaded")
+            self.open_for(server)
+            with Guard(server.log, "the warm-up", passing=(HaltServer,)):
+                self._warm_up(server)
         with Guard(server.log, "preparing the fork"):
-            self.lines[worker.age], self._other_end = Channel.pair()
-            self.connections.mine = self._other_end.fileno()
+            self.lines[worker.age] = self._open_line()
             self.note_opened("the master")
             self.close_connections(known=True)
             if self.helper_pid != os.getpid():  # a helper's mold has done so
                 self.end_threads(tell=True)
             if server.cfg.preload_app:
                 self.prepare()
-            self.describe()
+            if self.reforking is None:
+                self.describe()
             self._settle_imports()
         worker.init_signals = functools.partial(self.signals.hand_over, worker.init_signals)
         # Not before: what the user's hook or the warm-up starts would be deaf for ever.
         self.signals.block()
         self._forking = threading.get_ident()
+
+    def _open_line(self) -> Channel:
+        """Return the master's end of a line to the process that is forked next."""
+        here, self._other_end = Channel.pair()
+        self.connections.mine = self._other_end.fileno()
+        return here
 
     def forked(self) -> None:
         """The worker is there, or the fork has failed: other forks are not gunicorn's."""
@@ -207,19 +219,17 @@ class Service(Engine):
     def note_open(self) -> None:
         """Nothing: all is noted since the start."""
 
-    def _open_for(self, server: Any) -> None:
+    def open_for(self, server: Any) -> None:
         """Do what comes once, before the first fork; HaltServer where it cannot be done."""
+        self.opened = True
         self.pid = os.getpid()
-        self.note_opened("the application while it was loaded")
         self._tell("native locks are not used", self.threads_problem)
         self.make_board(max(2 * server.num_workers + _SPARE_SLOTS, _LEAST_SLOTS))
         with Guard(server.log, "opening the port of the metrics", passing=(HaltServer,)):
             self._listen(server)
         self.rehearse()
-        with Guard(server.log, "the warm-up", passing=(HaltServer,)):
-            self._warm_up(server)
-        with Guard(server.log, "reforking"):
-            self._begin_reforking(server)
+        if self._no_reforking:
+            server.log.warning("no reforking: %s", self._no_reforking)
         with Guard(server.log, "checking the limits of a request"):
             self._check_limits(server)
 
@@ -242,14 +252,68 @@ class Service(Engine):
     def _has_hard_limits(self) -> bool:
         return bool(self.options.request_timeout or self.options.hard_private_memory)
 
-    def _begin_reforking(self, server: Any) -> None:
-        why = refusal(server) if self.options.refork else ""
-        if why:
-            server.log.warning("no reforking: %s", why)
-        elif self.options.refork:
-            reforking = Reforking(self)
-            reforking.begin()
-            self.reforking = reforking
+    def begin_reforking(self, cfg: Any) -> None:
+        """Choose who loads the application: the master, or where it reforks a loader."""
+        if not self.options.refork:
+            return
+        self._no_reforking = refusal(cfg)
+        if not self._no_reforking:
+            self.reforking = Reforking(self)
+            self.reforking.begin()
+
+    # ---- the loader -----------------------------------------------------------------------------
+
+    def fork_loader(self, server: Any) -> tuple[int, Channel]:
+        """Fork; returns the number of the new process, 0 in it, and the master's line to it."""
+        with Guard(server.log, "preparing the fork"):
+            self.note_opened("the configuration")
+            if not self.options.keep_mortal:  # the application's: nothing imports that here
+                self.prepare()
+        line, master = self._open_line(), os.getpid()
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            self.signals.block()
+            self._forking = threading.get_ident()
+            pid = os.fork()
+        finally:
+            if os.getpid() == master:
+                self.forked()
+                signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if pid:
+            return pid, line
+        server.pid = master
+        server.WORKERS.clear()
+        with self._looking():
+            self.connections.begin_again(self.channel.fileno() if self.channel else -1)
+        return 0, line
+
+    def load(self, server: Any) -> None:
+        """Load the application, warm it up, and prepare; HaltServer if the warm-up failed."""
+        importlib.invalidate_caches()
+        server.app.wsgi()
+        self.note_opened("the application while it was loaded")
+        with Guard(server.log, "the warm-up", passing=(HaltServer,)):
+            self._warm_up(server)
+        self.close_connections(known=True)
+        self.end_threads(tell=True)
+        self.prepare_anew()
+        self.prepare()
+
+    def sockets(self, server: Any) -> tuple[list[int], str]:
+        """Return in the master what a loader does not have yet: descriptors of what listens.
+
+        The last is the port of the metrics, if the word is `port`.
+        """
+        descriptors = [each.sock.fileno() for each in server.LISTENERS]
+        if self._port is None:
+            return descriptors, "no port"
+        return [*descriptors, self._port.fileno()], "port"
+
+    def take_sockets(self, server: Any, descriptors: list[int], *, has_port: bool) -> None:
+        """In a loader: listen where the master does."""
+        if has_port:
+            self._port = socket.socket(fileno=descriptors.pop())
+        server.LISTENERS = [_listener(server, each) for each in descriptors]
 
     def _listen(self, server: Any) -> None:
         """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
@@ -314,7 +378,7 @@ class Service(Engine):
 
     def is_leaving(self, worker: Any) -> bool:
         """Whether a worker serves old connections only."""
-        return "leaving" in self.said(worker.age)
+        return "leaving" in self.said(worker.age) or worker.age <= self._reloaded_age
 
     def generations(self) -> list[tuple[int, int]]:
         """Return in the master the number and the generation of each worker, the oldest first."""
@@ -619,6 +683,14 @@ class Service(Engine):
 
 
 SERVICE = Service()
+
+
+def _listener(server: Any, descriptor: int) -> Any:
+    """Return gunicorn's object for a socket that listens."""
+    with socket.socket(fileno=os.dup(descriptor)) as seen:
+        family, address = seen.family, seen.getsockname()
+    kinds = {socket.AF_INET: sock.TCPSocket, socket.AF_INET6: sock.TCP6Socket}
+    return kinds.get(family, sock.UnixSocket)(address, server.cfg, server.log, fd=descriptor)
 
 
 def _inherited(server: Any, where: str) -> socket.socket | None:

@@ -1,0 +1,106 @@
+"""The loader: where `serve` reforks, it loads the application, and the master never does.
+
+A master that has loaded the application has that code to its end: only a second master (USR2) has
+new code, and as much memory again.  A loader can be replaced.  It is the first mold of its code.
+
+    master                          loader
+      | opens the metrics' port, prepares
+      | fork ------------------------>|
+      |                               | after HUP: reads the configuration again
+      |                               | loads the application, warms up, prepares
+      |<---------- mold, or refused --|
+      | sockets --------------------->|
+      | fork AGE -------------------->| forks: see `_gunicorn_mold`
+
+At the start the master waits for it, and ends with its status if it fails.  After HUP the workers
+go on serving meanwhile, and a loader that fails changes nothing.
+
+A loader stays when a worker has become the mold: it is the last one to fall back to, and has what
+the application runs once beside its workers, a scheduler for example.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.errors import HaltServer
+
+from cpythonplus.prefork._guarding import in_one_line
+from cpythonplus.prefork._gunicorn_mold import End, RefusedError
+from cpythonplus.prefork._gunicorn_reforking import refusal
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._gunicorn_service import Service
+
+__all__ = ["load"]
+
+_PR_SET_PDEATHSIG = 1
+_FAILED_STATUS = 1
+
+
+def load(service: Service, server: Any, *, rereads: bool = False) -> None:
+    """Load the application in this process; RefusedError, with a line for the log, if that fails.
+
+    rereads: read the configuration again before.
+    """
+    _end_with_parent(server.pid)
+    what = "the configuration cannot be read"
+    try:
+        if rereads:
+            _read_again(service, server)
+        what = "the application cannot be loaded"
+        service.load(server)
+    except (End, RefusedError):
+        raise
+    except SystemExit as error:
+        raise _refused(what, error) from None
+    except HaltServer as error:
+        problem = RefusedError(error.reason, error.exit_status)
+    except BaseException as error:
+        server.log.debug("%s; the traceback:", what, exc_info=error)
+        problem = RefusedError(f"{what}: {in_one_line(error)}", Arbiter.APP_LOAD_ERROR)
+    else:
+        return
+    if not rereads:  # else the master says why HUP failed
+        server.log.error("%s", problem)
+    raise problem
+
+
+def _refused(what: str, error: SystemExit) -> RefusedError:
+    """Return why a loader refuses whose code has called sys.exit: it has said so on stderr."""
+    if error.code is not None and not isinstance(error.code, int):
+        sys.stderr.write(f"{error.code}\n")
+        return RefusedError(f"{what}: {error.code}", _FAILED_STATUS)
+    reason = error.__context__
+    told = f"sys.exit({error.code})" if reason is None else in_one_line(reason)
+    return RefusedError(f"{what}: {told}", error.code or 0)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have a loader end also while it loads, when it could not see that the master has."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise End
+
+
+def _read_again(service: Service, server: Any) -> None:
+    """Take over the configuration as it is now, as gunicorn's master does after HUP."""
+    before = server.cfg
+    for name in before.env:
+        if name in before.env_orig:
+            os.environ[name] = before.env_orig[name]
+        else:
+            os.environ.pop(name, None)
+    server.app.reload()
+    server.setup(server.app)
+    why = refusal(server.cfg) if service.options.refork else "refork is off"
+    if why:
+        raise RefusedError(f"reforking ends with a restart only: {why}", _FAILED_STATUS)

@@ -1,0 +1,320 @@
+"""Where `serve` reforks, HUP loads new code: in another process than the master."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from tests.prefork.serving import DEADLINE_S, Clients, Server, python_path, running, until
+from tests.support import child_environment
+
+APP = """
+    import os
+    with open("loaded", "a") as file:
+        print(os.getpid(), file=file)
+    import version
+    def app(environ, start_response):
+        body = str(os.getpid()).encode()
+        if environ["PATH_INFO"] == "/version":
+            body = version.NUMBER.encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+REFORK: tuple[str, ...] = ("--workers", "2", "--refork", "--refork-after", "1000000")
+
+
+def version(folder: Path, text: str) -> dict[str, str]:
+    """The module that a reload brings anew; a file of another size, for its cached bytecode."""
+    (folder / "version.py").write_text(text)
+    return {"version.py": text}
+
+
+def told(server: Server, what: str, count: int = 1) -> None:
+    until(lambda: server.output().count(what) >= count, what)
+
+
+def all_started(server: Server, count: int = 3) -> set[int]:
+    """Wait for two workers and their loader."""
+    until(lambda: len(server.workers()) == count, "all processes")
+    return server.workers()
+
+
+def loaders(folder: Path) -> list[int]:
+    return [int(each) for each in (folder / "loaded").read_text().split()]
+
+
+CONFIG = """
+    from cpythonplus.prefork.gunicorn import *
+    workers = 2
+    configure(refork=True)
+"""
+
+
+@pytest.mark.parametrize("place", ["serve", "gunicorn's configuration file"])
+def test_hup_loads_new_code_and_no_request_is_refused(tmp_path: Path, place: str) -> None:
+    files = {**version(tmp_path, "NUMBER = '1'"), "config.py": CONFIG}
+    words, command = REFORK, ["cpythonplus", "serve"]
+    if place != "serve":
+        words, command = ("-c", "config.py"), ["gunicorn"]
+    with running(tmp_path, *words, app=APP, files=files, command=command) as server:
+        assert server.get("/version") == "1"
+        before = all_started(server)
+        with Clients(server) as clients:
+            for number in ("22", "333"):
+                version(tmp_path, f"NUMBER = {number!r}")
+                server.signal(signal.SIGHUP)
+                until(lambda number=number: server.get("/version") == number, "new code")  # type: ignore[misc]
+            until(lambda: not before & server.workers(), "the end of all before")
+        assert clients.failures == []
+        all_started(server)
+        assert len(loaders(tmp_path)) == 3
+        assert server.process.pid not in loaders(tmp_path)
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+        assert "Traceback" not in server.output()
+
+
+@pytest.mark.parametrize(
+    ("broken", "line"),
+    [
+        ("NUMBER = ", "SyntaxError"),
+        ("raise LookupError('on purpose')", "on purpose"),
+        ("raise SystemExit('not today')", "not today"),
+        ("import os; os.kill(os.getpid(), 9)", "it has ended"),
+    ],
+)
+def test_code_that_cannot_be_loaded_changes_nothing(tmp_path: Path, broken: str, line: str) -> None:
+    files = version(tmp_path, "NUMBER = '1'")
+    with running(tmp_path, *REFORK, app=APP, files=files) as server:
+        before = all_started(server)
+        version(tmp_path, broken)
+        with Clients(server) as clients:
+            server.signal(signal.SIGHUP)
+            told(server, "HUP failed, the workers continue unchanged")
+        assert clients.failures == []
+        assert line in server.output()
+        assert all_started(server) == before
+        assert server.get("/version") == "1"
+        version(tmp_path, "NUMBER = '4444'")
+        server.signal(signal.SIGHUP)
+        until(lambda: server.get("/version") == "4444", "new code")
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_a_configuration_that_cannot_be_used_changes_nothing(tmp_path: Path) -> None:
+    files = {**version(tmp_path, "NUMBER = '1'"), "config.py": "prefork_refork = True"}
+    with running(tmp_path, *REFORK[:2], "-c", "config.py", app=APP, files=files) as server:
+        before = all_started(server)
+        for count, text in enumerate(
+            ("1 / 0", "prefork_refork = True\nworker_class = 'none.such'", "preload_app = False"), 1
+        ):
+            (tmp_path / "config.py").write_text(text)
+            server.signal(signal.SIGHUP)
+            told(server, "HUP failed, the workers continue unchanged", count)
+        assert all_started(server) == before
+        assert server.get("/version") == "1"
+        assert server.stop() == 0, server.output()
+
+
+SETTINGS = """
+    prefork_refork = True
+    workers = {workers}
+    bind = "127.0.0.1:{port}"
+    raw_env = [{environment}]
+    prefork_metrics = "127.0.0.1:{metrics}"
+"""
+
+
+def settings(folder: Path, **values: object) -> dict[str, str]:
+    text = dedent(SETTINGS).format(**values)
+    (folder / "config.py").write_text(text)
+    return {"config.py": text}
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in found:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in found]
+
+
+def _get(port: int, path: str) -> str:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+            return str(answer.read().decode())
+    except OSError:
+        return ""
+
+
+def test_hup_takes_over_the_configuration(tmp_path: Path) -> None:
+    """Other addresses too, which the loader does not have: the master sends it the sockets."""
+    first, second, metrics, other_metrics = _free_ports(4)
+    app = APP.replace("version.NUMBER.encode()", "os.environ.get('PLACE', 'none').encode()")
+    files = {
+        **version(tmp_path, "NUMBER = '1'"),
+        **settings(tmp_path, workers=2, port=first, environment="'PLACE=here'", metrics=metrics),
+    }
+    words = ("-c", "config.py")
+    with running(tmp_path, *words, app=app, files=files, port=first, binds=False) as server:
+        assert server.get("/version") == "here"
+        assert "cpythonplus_workers_ready" in _get(metrics, "/metrics")
+        settings(tmp_path, workers=3, port=second, environment="", metrics=other_metrics)
+        server.signal(signal.SIGHUP)
+        until(lambda: _get(second, "/version") == "none", "an answer at the new address")
+        until(lambda: "cpythonplus_workers_ready 3" in _get(other_metrics, "/metrics"), "metrics")
+        all_started(server, 4)
+        assert _get(first, "/version") == ""
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def start(folder: Path, *words: str, app: str) -> "subprocess.CompletedProcess[str]":
+    """Run a server that cannot start."""
+    (folder / "app.py").write_text(dedent(app))
+    return subprocess.run(
+        [sys.executable, "-m", "cpythonplus", "serve", "app:app", "-b", "127.0.0.1:0", *words],
+        cwd=folder,
+        env=child_environment({"PYTHONPATH": python_path(folder)}),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("app", "words", "status", "line"),
+    [
+        ("import none_such", (), 4, "No module named 'none_such'"),
+        ("import sys; sys.exit('no settings')", (), 1, "no settings"),
+        ("import os; os.kill(os.getpid(), 11)", (), 1, "ended by signal 11"),
+        ("app = print\ndef warm(): 1 / 0", ("--warm-up", "app:warm"), 1, "division by zero"),
+        ("app = print", ("--metrics", "127.0.0.1:1x"), 2, "1x"),
+    ],
+)
+def test_a_start_that_fails_ends_with_one_line(
+    tmp_path: Path, app: str, words: tuple[str, ...], status: int, line: str
+) -> None:
+    pytest.importorskip("gunicorn")
+    pidfile = tmp_path / "pid"
+    done = start(tmp_path, *REFORK, "--pid", str(pidfile), *words, app=app)
+    assert done.returncode == status, done.stderr
+    assert line in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not pidfile.exists()
+
+
+def test_without_any_mold_the_application_is_loaded_again(tmp_path: Path) -> None:
+    files = version(tmp_path, "NUMBER = '1'")
+    with running(tmp_path, *REFORK, app=APP, files=files) as server:
+        all_started(server)
+        with Clients(server) as clients:
+            os.kill(loaders(tmp_path)[0], signal.SIGKILL)
+            told(server, "is given up: ")
+            server.signal(signal.SIGTTIN)
+            until(lambda: len(loaders(tmp_path)) == 2, "another loader")
+            all_started(server, 4)
+        assert clients.failures == []
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+SLOW = """
+    import os, time
+    with open("loaded", "a") as file:
+        print(os.getpid(), file=file)
+    import version
+    while version.NUMBER == "slow" and not os.path.exists("go"):
+        time.sleep(0.01)
+    def app(environ, start_response):
+        start_response("200 OK", [("Content-Length", str(len(version.NUMBER)))])
+        return [version.NUMBER.encode()]
+"""
+
+
+def test_hup_ends_a_loader_that_still_loads(tmp_path: Path) -> None:
+    files = version(tmp_path, "NUMBER = '1'")
+    with running(tmp_path, *REFORK, app=SLOW, files=files) as server:
+        version(tmp_path, "NUMBER = 'slow'")
+        server.signal(signal.SIGHUP)
+        until(lambda: len(loaders(tmp_path)) == 2, "a loader")
+        slow = loaders(tmp_path)[1]
+        version(tmp_path, "NUMBER = '55555'")
+        server.signal(signal.SIGHUP)
+        until(lambda: server.get() == "55555", "new code")
+        until(lambda: not Path(f"/proc/{slow}").exists(), "the end of the first loader")
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_of_a_server_that_ends_while_it_loads(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    files = version(tmp_path, "NUMBER = '1'")
+    with running(tmp_path, *REFORK, app=SLOW, files=files) as server:
+        version(tmp_path, "NUMBER = 'slow'")
+        server.signal(signal.SIGHUP)
+        until(lambda: len(loaders(tmp_path)) == 2, "a loader")
+        server.signal(number)
+        server.process.wait(DEADLINE_S)
+        until(server.nothing_left, "the end of all")
+
+
+def test_what_the_configuration_does_before_the_start_reaches_the_application(
+    tmp_path: Path,
+) -> None:
+    config = """
+        import os
+        def on_starting(server):
+            os.environ["PREPARED"] = "12"
+    """
+    app = """
+        import os
+        prepared = os.environ["PREPARED"].encode()
+        def app(environ, start_response):
+            start_response("200 OK", [("Content-Length", str(len(prepared)))])
+            return [prepared]
+    """
+    words = (*REFORK, "-c", "config.py")
+    with running(tmp_path, *words, app=app, files={"config.py": config}) as server:
+        assert server.get() == "12"
+        assert server.stop() == 0, server.output()
+
+
+SCHEDULER = """
+    import os, threading, time
+    def tick():
+        while True:
+            with open("ticks", "a") as file:
+                print(os.getpid(), file=file)
+            time.sleep(0.05)
+    threading.Thread(target=tick, daemon=True).start()
+    def app(environ, start_response):
+        body = str(os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+
+
+def test_what_runs_beside_the_workers_runs_once(tmp_path: Path) -> None:
+    """A scheduler that the application starts at import: with --preload it runs in the master."""
+    words = ("--workers", "2", "--refork", "--refork-after", "10")
+    ticks = tmp_path / "ticks"
+    with running(tmp_path, *words, app=SCHEDULER) as server:
+        with Clients(server):
+            told(server, "workers of generation 2")
+        count = len(ticks.read_text().split())
+        until(lambda: len(ticks.read_text().split()) > count + 3, "the scheduler")
+        assert len(set(ticks.read_text().split())) == 1
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
