@@ -1,5 +1,10 @@
 """`locks.patch`: who gets these types, and how it goes with the patch of the threads."""
 
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
 from tests.support import run_child
 from tests.threads.patched import run
 
@@ -72,8 +77,7 @@ def test_under_the_patch_of_the_threads() -> None:
 def test_who_imports_what_another_tasklet_imports_waits_for_it() -> None:
     run_child(
         """
-        import _thread, sys, tempfile, time
-        from importlib import _bootstrap
+        import sys, tempfile, time
         from pathlib import Path
         from cpythonplus.tasklets import io, locks, run, tasklet
         from threading import Thread
@@ -102,7 +106,136 @@ def test_who_imports_what_another_tasklet_imports_waits_for_it() -> None:
         assert found == [1] * 7, found
         io.unpatch()
         locks.unpatch()
-        assert _bootstrap._thread is _thread
+        for _ in range(3):
+            tasklet(imports)(2)
+        io.patch()  # the import system's locks are the tasklets' in any case
+        run()
+        assert found == [1] * 10, found
+        """
+    )
+
+
+CHANGES = {
+    "patch": "locks.patch()",
+    "unpatch": "locks.unpatch()",
+    "both": "locks.patch(); io.patch()",
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_patch_may_change_in_the_middle_of_an_import(change: str) -> None:
+    """A tasklet that imports keeps the locks of its modules, and others wait for it."""
+    run_child(
+        f"""
+        import sys, tempfile
+        from pathlib import Path
+        from cpythonplus.tasklets import io, locks, run, tasklet
+
+        sys.path.insert(0, folder := tempfile.mkdtemp())
+        text = "from cpythonplus.tasklets import io, locks, schedule\\nschedule()\\n"
+        Path(folder, "outer.py").write_text("import inner")
+        Path(folder, "inner.py").write_text(text + "{CHANGES[change]}\\nschedule()\\nX = 1")
+        if {change == "unpatch"}:
+            locks.patch()
+        found = []
+
+        def imports():
+            import inner, outer
+            found.append(outer.inner.X)
+
+        def imports_outer():
+            import outer
+            found.append(outer.inner.X)
+
+        for each in (imports_outer, imports, imports_outer):
+            tasklet(each)()
+        run()
+        assert found == [1, 1, 1], found
+        """
+    )
+
+
+PATCHERS = {
+    "gevent/__init__.py": "",
+    "gevent/monkey.py": """
+        def is_module_patched(name): return False
+        def patch_all(): return "patched"
+        def patch_thread(): return "patched"
+    """,
+    "eventlet/__init__.py": """
+        from eventlet import patcher
+        monkey_patch = patcher.monkey_patch
+    """,
+    "eventlet/patcher.py": """
+        def is_monkey_patched(name): return False
+        def monkey_patch(**on): return "patched"
+    """,
+}
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["imported before", "imported after"])
+def test_another_patcher_is_imported_and_refuses(tmp_path: Path, first: bool) -> None:
+    for name, text in PATCHERS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(dedent(text))
+    run_child(
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        if {first}:
+            import eventlet, gevent.monkey
+        from cpythonplus import UnsupportedPlatform
+        from cpythonplus.tasklets import locks, run, tasklet
+
+        locks.patch()
+        import eventlet, gevent.monkey
+        assert locks.patched() and not eventlet.patcher.is_monkey_patched("thread")
+        patchers = [
+            eventlet.monkey_patch,
+            eventlet.patcher.monkey_patch,
+            gevent.monkey.patch_all,
+            gevent.monkey.patch_thread,
+        ]
+        for patcher in patchers:
+            try:
+                patcher()
+            except UnsupportedPlatform as error:
+                assert "cpythonplus.tasklets.locks.patch()" in str(error), error
+            else:
+                raise AssertionError(patcher)
+        locks.unpatch()
+        assert [each() for each in patchers] == ["patched"] * 4
+        """
+    )
+
+
+def test_a_green_copy_of_threading_keeps_its_locks(tmp_path: Path) -> None:
+    """As eventlet makes one: the module's code over a `_thread` of its own."""
+    text = """
+        from _thread import *
+        from _thread import _local, allocate_lock as stock
+        def allocate_lock():
+            return stock()
+    """
+    (tmp_path / "green_thread.py").write_text(dedent(text))
+    run_child(
+        f"""
+        import sys
+        sys.path.insert(0, {str(tmp_path)!r})
+        import _thread, threading
+        import green_thread
+        from cpythonplus.tasklets import locks
+
+        for name, value in vars(_thread).items():
+            vars(green_thread).setdefault(name, value)
+        locks.patch()
+        own = sys.modules.pop("threading")
+        sys.modules["_thread"] = green_thread
+        copy = __import__("threading")
+        sys.modules.update(_thread=_thread, threading=own)
+        assert copy is not own and copy._allocate_lock is green_thread.allocate_lock
+        assert not issubclass(copy.Condition, locks.Condition)
+        assert threading.Condition is locks.Condition
         """
     )
 

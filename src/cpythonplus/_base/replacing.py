@@ -164,8 +164,8 @@ class Replacer:
     def replace_in(self, module: "ModuleType") -> None:
         """Treat a home module as it has just been loaded; nobody has imported from it yet."""
         with self._lock:
-            if self.active and _is_standard(module):
-                home, space = module.__name__, namespace_of(module)
+            home, space = module.__name__, namespace_of(module)
+            if self.active and _is_standard(module) and not _is_green(space):
                 self._replace(space, self._substitutes({home: space}))
                 self._replace_at_home(home, space)
 
@@ -318,6 +318,15 @@ def _is_standard(module: "ModuleType") -> bool:
         return os.path.samefile(folder, standard)
     except OSError:
         return False
+
+
+def _is_green(namespace: "dict[str, Any]") -> bool:
+    """Whether this is a copy of a home module over the locks of a green package: eventlet's."""
+    home = getattr(namespace.get("_allocate_lock"), "__module__", "_thread")  # threading
+    below = namespace.get("threading")  # queue
+    if issubclass(type(below), type(sys)) and not _is_standard(below):  # type: ignore[arg-type]
+        return True
+    return home != "_thread" and not str(home).startswith("cpythonplus")
 
 
 # ---- what is imported later ---------------------------------------------------------------------

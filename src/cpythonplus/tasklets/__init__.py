@@ -12,6 +12,9 @@ interpreter without a GIL, another processor than x86-64 and aarch64, one with s
 from cpythonplus.tasklets import _life as _life  # first of all: it may refuse
 
 # isort: split
+from cpythonplus.tasklets import _importing as _importing  # before any tasklet can import
+
+# isort: split
 from typing import TYPE_CHECKING
 
 from cpythonplus._native import (

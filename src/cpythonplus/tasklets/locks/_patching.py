@@ -6,17 +6,20 @@ counts as the standard library's: it is replaced too, and comes back with `unpat
 
 import _thread
 import sys
-from types import SimpleNamespace
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._base.replacing import Replacer, everybodys, namespace_of
-from cpythonplus._native import tasklets_get_ident, tasklets_local
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.replacing import Replacer, everybodys, namespace_of, when_loaded
+from cpythonplus._native import tasklets_local
 from cpythonplus.tasklets.locks import _conditions as conditions
 from cpythonplus.tasklets.locks import _joining as joining
 from cpythonplus.tasklets.locks import _queues as queues
 from cpythonplus.threads import _patching as threads_patching
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cpythonplus._base.replacing import Pairs
 
 __all__ = ["patch", "patched", "unpatch"]
@@ -29,9 +32,6 @@ _IN_THREAD: dict[str, object] = {
     "allocate": conditions.Lock,
     "RLock": conditions.RLock,
 }
-# What the import system makes its locks from: who imports a module that another tasklet is in the
-# middle of importing waits for that one.
-_FOR_IMPORTS = SimpleNamespace(**{**vars(_thread), **_IN_THREAD, "get_ident": tasklets_get_ident})
 _TYPES: dict[str, object] = {
     name: getattr(module, name)
     for module in (conditions, queues)
@@ -44,11 +44,7 @@ class _Locks(Replacer):
     """Replaces what threads.patch() does, and perhaps threading.local."""
 
     def __init__(self) -> None:
-        super().__init__(
-            threads_patching._lock,  # noqa: SLF001
-            threads_patching.NAMES,
-            threads_patching.GREEN_PATCHERS,
-        )
+        super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
         self.with_local = False
 
     def switched(self, *, on: bool) -> None:
@@ -58,9 +54,6 @@ class _Locks(Replacer):
             for name, ours in _IN_THREAD.items():
                 if name in namespace and namespace[name] is not ours:
                     self.change(namespace, name, ours)
-            imports = namespace_of(sys.modules["_frozen_importlib"])
-            if imports.get("_thread") is not _FOR_IMPORTS:
-                self.change(imports, "_thread", _FOR_IMPORTS)
 
     def is_stock(self, value: object) -> bool:
         return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
@@ -79,11 +72,36 @@ class _Locks(Replacer):
         if home == "queue":
             threads_patching.share_exceptions(self, _TYPES, namespace)
 
-    def about_to_import(self, name: str) -> None:  # noqa: ARG002
-        unpatch()
-
 
 _replacer = _Locks()
+_guarded: set[str] = set()
+
+
+def _guard(name: str) -> None:
+    """Have another patcher refuse while this one is in force.
+
+    Its import is no reason to give way: many packages import it only to ask whether it was used.
+    """
+    module = sys.modules[name]
+    homes = [module, sys.modules[name.partition(".")[0]]]
+    for key in [key for key in namespace_of(module) if key.startswith(("patch_", "monkey_patch"))]:
+        value: Any = namespace_of(module)[key]
+        for home in homes if callable(value) else ():
+            space = namespace_of(home)
+            if key in space and space[key] is value:
+                space[key] = _refusing(f"{name}.{key}()", value)
+
+
+def _refusing(name: str, function: "Callable[..., object]") -> "Callable[..., object]":
+    @wraps(function)
+    def refuses(*args: object, **kwargs: object) -> object:
+        if patched():
+            raise UnsupportedPlatform(
+                f"{name}: cpythonplus.tasklets.locks.patch() has replaced the same; use one of them"
+            )
+        return function(*args, **kwargs)
+
+    return refuses
 
 
 def patch(*, local: bool = True, threads: bool = False) -> None:
@@ -106,6 +124,9 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
     interpreter's locks.
     """
     threads_patching.refuse_green_threads()
+    for name in threads_patching.GREEN_PATCHERS - _guarded:
+        _guarded.add(name)
+        when_loaded(name, partial(_guard, name))
     _replacer.with_local = _replacer.with_local or local
     replacements = {
         home: {name: _TYPES[name] for name in names}
