@@ -96,6 +96,26 @@ sys.stderr = sys.stderr.stream
     assert child.err.startswith("cpythonplus: signal 10 in process ")
 
 
+@pytest.mark.parametrize("end", ["", "sys.exit(0)"])
+def test_a_program_that_ends_right_behind_the_signal(end: str) -> None:
+    child = run_child(
+        f"""
+        import os, signal, sys
+        from cpythonplus import tasklets
+
+        def kitchen():
+            tasklets.channel().receive()
+
+        tasklets.dump_on(signal.SIGUSR1)
+        tasklets.tasklet(kitchen)()
+        tasklets.run()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        {end}
+        """
+    )
+    assert "kitchen" in child.err
+
+
 def test_the_previous_handler_comes_back() -> None:
     program(
         """

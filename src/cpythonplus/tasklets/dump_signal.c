@@ -9,12 +9,13 @@
  *   off        forgets what is pending, and puts the earlier handler back, unless somebody has put another one since.
  *              The last one ends the thread.
  *
- * Whoever ends the thread gives the GIL up and waits a second.  If a call takes longer, the thread goes on as before
+ * Whoever ends the thread gives the GIL up and waits a second.  It calls for what is pending before it ends: a program
+ * that is stopped right behind the signal is shown too.  If a call takes longer, the thread goes on as before
  * (own_thread.c).  Meanwhile another thread may switch a signal on, and finds a thread that is about to end: so off looks
  * again afterwards, and starts a new one.
  *
- * fork: pause ends the thread first, as from 3.12 on Python warns of forks beside threads.  Signals stay pending
- * meanwhile.  resume starts it again in the parent, behind os.fork (behind_fork.h).  In the child it makes the semaphore
+ * fork: pause ends the thread first, as from 3.12 on Python warns of forks beside threads.  Signals that come
+ * meanwhile stay pending.  resume starts it again in the parent, behind os.fork (behind_fork.h).  In the child it makes the semaphore
  * anew, whose count may be anything, forgets what is pending, and becomes `owner`.
  *
  * A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
@@ -84,25 +85,31 @@ is_pending(void)
 }
 
 static void
+call_pending(void)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+
+    for (int signum = 1; signum < NSIG; signum++) {
+        if (atomic_exchange(&pending[signum], false)) {
+            call(signum);
+        }
+    }
+    PyGILState_Release(state);
+}
+
+static void
 wait_and_call(struct plus_own_thread *self)
 {
     for (;;) {
         while (sem_wait(&wake) != 0 && errno == EINTR) {
         }
+        /* First: the program may have ended right behind the signal. */
+        if (is_pending() && !plus_compat_is_finalizing()) {
+            call_pending();
+        }
         if (plus_own_thread_is_to_end(self)) {
             return;
         }
-        if (!is_pending() || plus_compat_is_finalizing()) {
-            continue;
-        }
-        PyGILState_STATE state = PyGILState_Ensure();
-
-        for (int signum = 1; signum < NSIG; signum++) {
-            if (atomic_exchange(&pending[signum], false)) {
-                call(signum);
-            }
-        }
-        PyGILState_Release(state);
     }
 }
 

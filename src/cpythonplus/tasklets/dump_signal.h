@@ -22,8 +22,8 @@ plus_dump_signal_on(int signum, PyObject *call);
 bool
 plus_dump_signal_off(int signum);
 
-/* Ends the thread; signals wait for plus_dump_signal_resume().  Gives the GIL up.  With a call that lasts
- * longer than a second it goes on. */
+/* Calls for what is pending and ends the thread; signals wait for plus_dump_signal_resume().  Gives the GIL up.  With a
+ * call that lasts longer than a second it goes on. */
 void
 plus_dump_signal_pause(void);
 
