@@ -389,3 +389,24 @@ def test_too_many_keys_to_share() -> None:
     gain = one(gains(program), "k0, k1")
     assert gain["shared_bytes"] is None
     assert "memory.Record" in gain["change"]
+
+
+def test_what_modules_classes_and_functions_keep_their_names_in() -> None:
+    """Nobody has written these dicts, so that there is nothing to write in their place."""
+    program = """
+        import types
+        kept = []
+        for i in range(3000):
+            space = {f"name_{i}_{j}": j for j in range(3)}
+            kept.append(type(f"Kind{i}", (), space))
+            exec(f"def f(a{i}: int, *, b{i}: int = 1, c{i}=2): pass", space)
+            kept.append(space.pop("f"))
+            vars(kept[-1])[f"mark{i}"] = 1
+            space.clear()
+            module = types.ModuleType("m")
+            vars(module).update({f"n{i}_{j}": j for j in range(100)})
+            kept.append(module)
+        found = memory.key_sharing(worth_bytes=100_000)
+    """
+    found = gains(program.strip())
+    assert not [gain for gain in found if "dict" in gain["what"]], found

@@ -121,6 +121,71 @@ look_at_table(struct plus_dict_walk *walk, PyObject *op)
     }
 }
 
+/* ---- dicts that nobody has written ---------------------------------------------------------------- */
+
+struct own_dict {
+    PyObject *dict; /* borrowed */
+};
+
+/* Takes a dict out of the count, once: several functions can have the same annotations. */
+static int
+take_out(struct plus_dict_walk *walk, PyObject *dict)
+{
+    if (dict == NULL || !PyDict_CheckExact(dict) ||
+        plus_record_table_find(&walk->own, dict) != NULL) {
+        return 0;
+    }
+    if (plus_record_table_add(&walk->own, dict) == NULL) {
+        return -ENOMEM;
+    }
+    return plus_dict_rows_count(&walk->rows, dict, -1);
+}
+
+/* Modules, classes and functions keep names in dicts that the program cannot make in another way. */
+static int
+look_for_own(struct plus_dict_walk *walk, PyObject *op)
+{
+    PyObject *found[3] = {NULL};
+
+    if (PyType_Check(op)) {
+        PyTypeObject *type = (PyTypeObject *)op;
+
+        found[0] = plus_class_dict(type);
+        if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+            found[1] = type->tp_subclasses;
+        }
+    }
+    else if (PyModule_Check(op)) {
+        found[0] = PyModule_GetDict(op);
+    }
+    else if (PyFunction_Check(op)) {
+        PyFunctionObject *function = (PyFunctionObject *)op;
+
+        found[0] = function->func_annotations;
+        found[1] = function->func_kwdefaults;
+        found[2] = function->func_dict;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (take_out(walk, found[i]) < 0) {
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+static void
+drop_own(const struct plus_dict_walk *walk, struct plus_largest *largest)
+{
+    Py_ssize_t kept = 0;
+
+    for (Py_ssize_t i = 0; i < largest->kept; i++) {
+        if (plus_record_table_find(&walk->own, largest->tables[i].op) == NULL) {
+            largest->tables[kept++] = largest->tables[i];
+        }
+    }
+    largest->kept = kept;
+}
+
 /* ---- the walk ------------------------------------------------------------------------------------ */
 
 static int
@@ -133,6 +198,9 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
         look_at_table(walk, op);
     }
     if (PyDict_CheckExact(op) && plus_dict_rows_count(&walk->rows, op, 1) < 0) {
+        return -ENOMEM;
+    }
+    if (look_for_own(walk, op) < 0) {
         return -ENOMEM;
     }
     /* What a class has in its dict is no instance's business. */
@@ -157,12 +225,14 @@ plus_dict_walk_run(struct plus_dict_walk *walk, Py_ssize_t worth_bytes, Py_ssize
     *walk = (struct plus_dict_walk){.limit = limit, .worth_bytes = worth_bytes};
     walk->tallies = PLUS_RECORD_TABLE(struct plus_dict_tally);
     walk->rows.rows = PLUS_RECORD_TABLE(struct plus_dict_rows);
+    walk->own = PLUS_RECORD_TABLE(struct own_dict);
     walk->largest.tables = calloc((size_t)limit + 1, sizeof *walk->largest.tables);
     walk->huge.tables = calloc((size_t)limit + 1, sizeof *walk->huge.tables);
     if (walk->largest.tables == NULL || walk->huge.tables == NULL) {
         return -ENOMEM;
     }
     int rc = plus_heap_walk(&visitor, NULL);
+    drop_own(walk, &walk->huge);
     plus_dict_rows_finish(&walk->rows);
     return rc;
 }
@@ -172,6 +242,7 @@ plus_dict_walk_free(struct plus_dict_walk *walk)
 {
     plus_record_table_clear(&walk->tallies);
     plus_record_table_clear(&walk->rows.rows);
+    plus_record_table_clear(&walk->own);
     free(walk->largest.tables);
     free(walk->huge.tables);
 }

@@ -34,6 +34,7 @@ struct plus_largest {
 struct plus_dict_walk {
     struct plus_record_table tallies;    /* by class */
     struct plus_dict_rows_table rows;    /* dicts with the same keys */
+    struct plus_record_table own;        /* dicts that the interpreter made: see look_for_own */
     struct plus_largest largest;         /* tables larger than what is in them */
     struct plus_largest huge;            /* dicts with many keys; could be: as a CompactDict */
     Py_ssize_t limit;                    /* of each of both */
