@@ -18,7 +18,11 @@ from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private, queue_forwarded
 from benchmarks.sites.tunnels import PROGRAMS
-from cpythonplus_sites import tuning
+
+try:
+    from cpythonplus_sites import tuning
+except ModuleNotFoundError:  # a distribution of its own, that only these cases need
+    tuning = None  # type: ignore[assignment]
 
 SIDES: tuple[Side, ...] = ("direct", "wireguard", "ssh", "openvpn")
 
@@ -33,9 +37,9 @@ NEEDED = ("unshare", "mount", "ip", "sysctl", "ping", "iperf3")
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Often not on PATH, and where sshd and openvpn are."""
 
-UNTUNED = {**tuning.LINUX, CONGESTION_CONTROL: "cubic"}
+UNTUNED = {**(tuning.LINUX if tuning else {}), CONGESTION_CONTROL: "cubic"}
 """Given explicitly: what the machine is set to must not make the difference."""
-TUNED = {**UNTUNED, **tuning.SETTINGS}
+TUNED = {**UNTUNED, **(tuning.SETTINGS if tuning else {})}
 BBR = {**UNTUNED, CONGESTION_CONTROL: "bbr"}
 
 
@@ -83,6 +87,8 @@ def _missing(programs: tuple[str, ...]) -> list[str]:
 
 def check() -> None:
     """Raise UsageError where nothing at all can be measured here."""
+    if tuning is None:
+        raise UsageError("cpythonplus-sites is not installed: pip install ./sites")
     if os.geteuid() != 0:
         raise UsageError("needs root, for network namespaces")
     if missing := _missing(NEEDED):

@@ -84,3 +84,10 @@ def test_where_nothing_is_missing_it_answers_as_meson_python_does() -> None:
     done = hook(os.environ["PATH"], **headers_environment())
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("[")
+
+
+def test_an_old_python_is_named_before_anything_is_imported_that_it_lacks() -> None:
+    old = "import sys, typing\nsys.version_info = (3, 9, 2)\ndel typing.ParamSpec\n" + HOOK
+    done = hook(os.environ["PATH"], program=old)
+    assert done.returncode == 1
+    assert done.stderr == "cpythonplus needs Python 3.11 or later; this is 3.9.2\n"

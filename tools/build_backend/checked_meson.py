@@ -4,13 +4,19 @@ Where a compiler or Python.h is missing, meson prints dozens of lines, one of wh
 shows what a hook prints: here it is that one line, and it comes before anything is compiled.
 """
 
+import sys
+
+# pip looks at requires-python when this file has answered, which an old Python cannot even import.
+if sys.version_info < (3, 11):  # noqa: UP036  # see above
+    version = ".".join(map(str, sys.version_info[:3]))
+    sys.exit(f"cpythonplus needs Python 3.11 or later; this is {version}")
+
 import functools
 import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
