@@ -7,7 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, Group
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import TextIO
 
+    from rich.console import RenderableType
+
     from benchmarks.common.results import Report
 
 _PLAIN_WIDTH = 132
 """Width of tables where there is no terminal that says how wide it is."""
+_ANY_WIDTH = 1000
 
 
 class PlainProgress:
@@ -101,7 +105,12 @@ def console(stream: TextIO | None = None) -> Console:
 def show_report(report: Report, out: Console) -> None:
     """Print all results, what must be known of them, and the machine."""
     for scenario in report.scenarios():
-        out.print(_table(report, scenario))
+        table = _table(report, scenario)
+        needed = Measurement.get(out, out.options.update(width=_ANY_WIDTH), table).minimum
+        if needed <= out.width:
+            out.print(table)
+        else:
+            out.print(_narrow(report, scenario))
     out.print(Text(rows.FOOTNOTE, style="dim"))
     for line in rows.warnings(report):
         out.print(Text(f"warning: {line}", style="yellow"))
@@ -119,13 +128,13 @@ def _table(report: Report, scenario: str) -> Table:
         title_style="bold",
         box=SIMPLE_HEAD,
     )
-    table.add_column("case")
+    table.add_column("case", min_width=16)
     for place in columns:
         heading = rows.heading(place, found)
         table.add_column(heading, justify="left" if heading == "side" else "right", no_wrap=True)
     targets = any(row.verdicts or row.remark for row in found)
     if targets:
-        table.add_column("target")
+        table.add_column("target", min_width=16)
     last = ""
     for row in found:
         title = row.title if row.title != last else ""
@@ -134,6 +143,30 @@ def _table(report: Report, scenario: str) -> Table:
         table.add_row(title, *cells, *([_verdicts(row)] if targets else []))
         last = row.title
     return table
+
+
+def _narrow(report: Report, scenario: str) -> Group:
+    """Return the table for a terminal that it does not fit in: a paragraph for each side."""
+    found = rows.rows(report, scenario)
+    columns = [place for place in rows.used_columns(found) if rows.heading(place, found) != "side"]
+    width = max(len(row.label) for row in found)
+    parts: list[RenderableType] = [Text(TABLES[scenario].title, style="bold")]
+    last = ""
+    for row in found:
+        if row.title != last:
+            parts.append(Text(f"\n{row.title}"))
+            last = row.title
+        cells = [(rows.heading(place, found), row.cells()[place]) for place in columns]
+        told = [f"{heading} {cell}" for heading, cell in cells if cell]
+        grid = Table.grid(padding=(0, 1))
+        grid.add_column(width=width + 2)
+        grid.add_column()
+        style = "bold" if row.own else ""
+        grid.add_row(Text(f"  {row.label}", style=style), Text(", ".join(told), style=style))
+        if row.verdicts or row.remark:
+            grid.add_row("", _verdicts(row))
+        parts.append(grid)
+    return Group(*parts, "")
 
 
 def _verdicts(row: rows.Row) -> Text:

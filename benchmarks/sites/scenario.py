@@ -20,9 +20,9 @@ from benchmarks.sites.bed import CONGESTION_CONTROL, ENCLOSED, can_be_private, q
 from benchmarks.sites.tunnels import PROGRAMS
 
 try:
-    from cpythonplus_sites import tuning
+    from cpythonplus_sites.tuning import LINUX, SETTINGS
 except ModuleNotFoundError:  # a distribution of its own, that only these cases need
-    tuning = None  # type: ignore[assignment]
+    LINUX, SETTINGS = {}, {}
 
 SIDES: tuple[Side, ...] = ("direct", "wireguard", "ssh", "openvpn")
 
@@ -37,9 +37,9 @@ NEEDED = ("unshare", "mount", "ip", "sysctl", "ping", "iperf3")
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 """Often not on PATH, and where sshd and openvpn are."""
 
-UNTUNED = {**(tuning.LINUX if tuning else {}), CONGESTION_CONTROL: "cubic"}
+UNTUNED = {**LINUX, CONGESTION_CONTROL: "cubic"}
 """Given explicitly: what the machine is set to must not make the difference."""
-TUNED = {**UNTUNED, **(tuning.SETTINGS if tuning else {})}
+TUNED = {**UNTUNED, **SETTINGS}
 BBR = {**UNTUNED, CONGESTION_CONTROL: "bbr"}
 
 
@@ -87,7 +87,7 @@ def _missing(programs: tuple[str, ...]) -> list[str]:
 
 def check() -> None:
     """Raise UsageError where nothing at all can be measured here."""
-    if tuning is None:
+    if not LINUX:
         raise UsageError("cpythonplus-sites is not installed: pip install ./sites")
     if os.geteuid() != 0:
         raise UsageError("needs root, for network namespaces")

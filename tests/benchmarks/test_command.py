@@ -39,6 +39,21 @@ def test_the_table_shows_both_sides_and_the_targets() -> None:
     assert not any("warning" in line for line in lines)
 
 
+def test_at_80_columns_each_side_has_its_own_lines() -> None:
+    stream = io.StringIO()
+    console = terminal.console(stream)
+    console.width = 80
+    terminal.show_report(canned.report(), console)
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "\u2026" not in stream.getvalue()
+    place = lines.index("echo beside 1 CPU thread")
+    assert lines[place + 1].split()[:3] == ["stock", "requests/s", "185,"], lines[place + 1]
+    plus = next(line for line in lines[place:] if line.strip().startswith("plus"))
+    assert "49,500" in plus
+    assert any(line.strip() == ">= 200 x stock: reached" for line in lines)
+
+
 def test_columns_without_anything_are_left_out() -> None:
     report = canned.report()
     report.cases = [case for case in report.cases if case.scenario == "efficiency"]
