@@ -24,7 +24,7 @@ from tests.cli.support import (
 )
 
 
-@pytest.mark.parametrize("words", [[], ["--help"], ["-h"]])
+@pytest.mark.parametrize("words", [[], ["help"], ["--help"], ["-h"]])
 def test_help(words: list[str]) -> None:
     result = execute([*MODULE, *words])
     assert (result.status, result.stderr) == (0, b"")

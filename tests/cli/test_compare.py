@@ -47,7 +47,7 @@ def test_help() -> None:
     [
         ([], ["after --"]),
         (["--"], ["after --"]),
-        (["python", "job.py"], ["unrecognized arguments"]),
+        (["python", "job.py"], ["expected -- in front of the program: -- python job.py"]),
         (["--rounds", "0"], ["--rounds", "'0'"]),
         (["--rounds", "many"], ["--rounds", "'many'"]),
         (["--rate", "0", "--url", "http://127.0.0.1/"], ["--rate", "'0'"]),

@@ -58,6 +58,8 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     `run` does not return when it succeeds: the process becomes the user's program.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["help"]:
+        words = [*words[1:2], "--help"]
     if not words or words[0] not in COMMANDS:
         return without_command(words)
     if words[0] in ("sites", "clock"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -54,8 +55,12 @@ def main(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     add_options(parser)
-    options = parser.parse_args(words[:border])
+    options, rest = parser.parse_known_args(words[:border])
     program = words[border + 1 :]
+    if rest and not program and not rest[0].startswith("-"):
+        raise UsageError(f"expected -- in front of the program: -- {shlex.join(rest)}")
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
     if not program:
         raise UsageError("expected a program after --")
     if options.output is not None:
