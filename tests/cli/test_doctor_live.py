@@ -604,8 +604,9 @@ def test_which_processes_can_be_examined(capsys: pytest.CaptureFixture[str]) -> 
         assert "" in ways
         assert main(["doctor", "list"]) == 0
         heading, *lines = capsys.readouterr().out.splitlines()
-        assert heading == "    PID  since                reached by       command"
-        assert any(re.match(rf" *{process.pid}  \S+ \S+  socket  ", line) for line in lines)
+        assert heading == "    PID   parent  resident       age  reached by       command"
+        row = rf" *{process.pid} +{os.getpid()} +\S+ MiB +\d+ s  socket  "
+        assert any(re.match(row, line) for line in lines)
         silent.send_signal(signal.SIGSTOP)
         assert main(["doctor", "list", "--format=json"]) == 0
         found = {x["pid"]: x for x in json.loads(capsys.readouterr().out)["processes"]}
@@ -622,10 +623,18 @@ def test_a_process_that_can_be_asked_to_listen_is_listed(monkeypatch: pytest.Mon
 
 @pytest.mark.any_version
 def test_the_list_of_processes() -> None:
-    one = Candidate(12, "python \x1b[31m", 0.0, "socket")
+    now = time.time()
+    one = Candidate(12, "python \x1b[31m", now - 11_000, "socket", "", 1, 300 << 20)
     other = Candidate(13, "python", 0.0, "", "process 13 does not listen")
     text = doctor_live.list_text([one, other])
-    assert text.splitlines()[1].endswith("  socket           python \\x1b[31m")
+    row = text.splitlines()[1]
+    assert row.split()[:7] == ["12", "1", "300", "MiB", "3", "h", "03"]
+    assert row.endswith("  socket           python \\x1b[31m")
+    ages = [
+        doctor_live.list_text([Candidate(1, "p", now - age, "socket")]).splitlines()[1].split()[4:6]
+        for age in (0, 65, 90_000)
+    ]
+    assert ages == [["0", "s"], ["1", "min"], ["1", "d"]]
     assert "other Python processes: 1;" in text
     assert doctor_live.list_text([]).startswith("no process can be examined; ")
 

@@ -329,17 +329,21 @@ def _list(request: Request) -> int:
 
 def list_text(found: Sequence[Candidate]) -> str:
     """Return a table of the processes that can be examined, and how many cannot be."""
+    from cpythonplus._base.sizes import format_size
     from cpythonplus._base.visible import visible
 
-    lines = []
-    for each in found:
-        if each.reached_by:
-            since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.started_s))
-            way = f"{each.reached_by:<15}"
-            lines.append(f"{each.pid:>7}  {since}  {way}  {visible(each.command)}")
+    listed = [each for each in found if each.reached_by]
+    lines = [
+        f"{each.pid:>7}  {each.parent:>7}  {format_size(each.resident_bytes):>8}"
+        f"  {_age(each.started_s):>8}  {each.reached_by:<15}  {visible(each.command)}"
+        for each in listed
+    ]
     others = len(found) - len(lines)
     if lines:
-        lines.insert(0, f"{'PID':>7}  {'since':<19}  {'reached by':<15}  command")
+        heads = (
+            f"{'PID':>7}  {'parent':>7}  {'resident':>8}  {'age':>8}  {'reached by':<15}  command"
+        )
+        lines.insert(0, heads)
     else:
         lines.append("no process can be examined; start one with `cpythonplus run`")
     if others:
@@ -347,6 +351,17 @@ def list_text(found: Sequence[Candidate]) -> str:
             f"other Python processes: {others}; `cpythonplus doctor PID` says why one is not listed"
         )
     return "".join(f"{line}\n" for line in lines)
+
+
+def _age(started_s: float) -> str:
+    """Return for how long something runs, as people say it: 12 s, 5 min, 3 h 20, 8 d 04."""
+    minutes, seconds = divmod(max(int(time.time() - started_s), 0), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    for value, unit, rest in ((days, "d", hours), (hours, "h", minutes), (minutes, "min", None)):
+        if value:
+            return f"{value} {unit}" if rest is None else f"{value} {unit} {rest:02}"
+    return f"{seconds} s"
 
 
 # ---- reports ------------------------------------------------------------------------------------

@@ -27,8 +27,9 @@ __all__ = [
 ]
 
 _ELF_HEAD = 20
+_PARENT = 1
 _START_TIME = 19
-"""Field 22 of /proc/PID/stat; its first two are cut off."""
+"""Fields 4 and 22 of /proc/PID/stat; its first two are cut off."""
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _PROGRAM = re.compile(r"/(?:lib)?python(\d)\.(\d+)[^/\n]*$", re.MULTILINE)
@@ -285,6 +286,14 @@ def started_s(pid: int) -> float:
         raise Unreachable(f"there is no process {pid}") from None
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[_START_TIME]) / _TICKS_PER_S
     return time.time() - age_s
+
+
+def parent_of(pid: int) -> int:
+    """Return the number of the parent, 0 if there is none."""
+    try:
+        return int(stat_fields(pid)[_PARENT])
+    except OSError:
+        return 0
 
 
 def children_of(pid: int) -> list[Child]:

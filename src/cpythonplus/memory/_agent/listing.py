@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from cpythonplus._base.data import Data
 from cpythonplus.memory._agent.client import reach
-from cpythonplus.memory._agent.finding import Process, Unreachable, command_of, find, started_s
+from cpythonplus.memory._agent.finding import (
+    Process,
+    Unreachable,
+    command_of,
+    find,
+    parent_of,
+    resident_bytes,
+    started_s,
+)
 
 __all__ = ["Candidate", "candidates"]
 
@@ -15,7 +23,8 @@ class Candidate(Data):
     """A Python process.
 
     started_s: seconds since 1970; reached_by: "socket" if it listens, "sys.remote_exec" if it can
-    be asked to, "" if neither; why_not: then the reason, in one line.
+    be asked to, "" if neither; why_not: then the reason, in one line.  parent: its number.
+    resident_bytes: shared pages count.
     """
 
     pid: int
@@ -23,6 +32,8 @@ class Candidate(Data):
     started_s: float
     reached_by: str
     why_not: str = ""
+    parent: int = 0
+    resident_bytes: int = 0
 
 
 def candidates() -> list[Candidate]:
@@ -42,10 +53,18 @@ def candidates() -> list[Candidate]:
 
 
 def _candidate(process: Process) -> Candidate:
-    pid = process.pid
-    command, began_s = command_of(pid), started_s(pid)
+    pid, way, why_not = process.pid, "sys.remote_exec", ""
     try:
-        client = reach(process)
+        if reach(process):
+            way = "socket"
     except Unreachable as error:
-        return Candidate(pid, command, began_s, "", str(error))
-    return Candidate(pid, command, began_s, "socket" if client else "sys.remote_exec")
+        way, why_not = "", str(error)
+    return Candidate(
+        pid=pid,
+        command=command_of(pid),
+        started_s=started_s(pid),
+        reached_by=way,
+        why_not=why_not,
+        parent=parent_of(pid),
+        resident_bytes=resident_bytes(pid),
+    )
