@@ -39,7 +39,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: demo
-demo: ## the main job: a Flask service beside a CPU-bound job, stock and plus, as a table
+demo: ## in a minute: requests beside a job, four workers, a leak; stock, plus, gain and price
 	@mkdir -p build/demo
 	@$(in_env) --group demo -- python -m benchmarks demo --json build/demo/demo.json $(BENCH_ARGS)
 

@@ -123,6 +123,8 @@ def _add_suite(kinds: argparse._SubParsersAction[Any], suite: Suite) -> None:
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="write the tables as a page, with bars"
     )
+    if suite.show is not None:
+        parser.add_argument("--save", type=Path, metavar="FILE", help="draw it, as an SVG")
     parser.add_argument(
         "--python",
         default=sys.executable,
@@ -157,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
         cases = engine.quick(cases)
     if args.list:
         return _list(cases)
-    for path in (args.json, args.html):
+    for path in (args.json, args.html, getattr(args, "save", None)):
         terminal.check_writable(path)
     suite.check()
     own = args.plus_command is not None
@@ -182,8 +184,13 @@ def _measure(args: argparse.Namespace, cases: list[engine.Case], commands: Comma
         report.write_json(args.json)
     if args.html:
         page.write(report, args.html)
-    terminal.show_report(report, terminal.console())
-    for what, path in (("raw results", args.json), ("page", args.html)):
+    suite = SUITES[args.benchmark]
+    if suite.show is None:
+        terminal.show_report(report, terminal.console())
+    else:
+        terminal.show_summary(suite.show(report), args.save)
+    files = (args.json, args.html, getattr(args, "save", None))
+    for what, path in zip(("raw results", "page", "picture"), files, strict=True):
         if path:
             print(f"{what}: {path.resolve()}")
     return 1 if report.failures() else 0

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from benchmarks.common.results import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +67,5 @@ class Suite:
     """The command of `cpythonplus` on the plus side."""
     check: Callable[[], None] = lambda: None
     """Raises UsageError where nothing can be measured here."""
+    show: Callable[[Report], RenderableType] | None = None
+    """What is shown in the place of tables."""

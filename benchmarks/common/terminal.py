@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _PLAIN_WIDTH = 132
 """Width of tables where there is no terminal that says how wide it is."""
 _ANY_WIDTH = 1000
+_SUMMARY_WIDTH = 80
 
 
 class PlainProgress:
@@ -100,6 +101,15 @@ def console(stream: TextIO | None = None) -> Console:
     if not found.is_terminal:
         found.width = _PLAIN_WIDTH
     return found
+
+
+def show_summary(summary: RenderableType, picture: Path | None) -> None:
+    """Print a summary, at most as wide as the terminal, and draw it where that is wanted."""
+    out = Console(highlight=False, record=picture is not None)
+    out.width = min(out.width, _SUMMARY_WIDTH) if out.is_terminal else _SUMMARY_WIDTH
+    out.print(summary)
+    if picture is not None:
+        out.save_svg(str(picture), title="cpythonplus")
 
 
 def show_report(report: Report, out: Console) -> None:

@@ -1,1 +1,1 @@
-"""A demonstration; its cases are those of testserver."""
+"""A demonstration: three problems, each with stock, plus, the gain and its price."""

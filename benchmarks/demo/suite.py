@@ -2,10 +2,12 @@
 
 from benchmarks.common.catalogue import Suite
 from benchmarks.common.engine import Settings
+from benchmarks.demo.summary import summary
 
 SUITE = Suite(
     "demo",
-    "Flask under gunicorn beside a CPU-bound job; under a minute",
-    full=Settings(2, 1.5),
+    "what cpythonplus is for, in a minute: requests beside a job, four workers, a leak",
+    full=Settings(3, 1.5),
     quick=Settings(1, 1.0),
+    show=summary,
 )

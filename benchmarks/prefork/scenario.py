@@ -11,13 +11,13 @@ from benchmarks.common.catalogue import Scenario, Table
 from benchmarks.common.children import Children, Commands
 from benchmarks.common.engine import Case, Settings
 from benchmarks.common.errors import MeasurementError
+from benchmarks.common.memory import MIB
 from benchmarks.common.percentiles import summarise
 from benchmarks.common.results import Outcome
 from benchmarks.common.sides import Side
 from benchmarks.common.targets import Target
 from benchmarks.prefork import application, client
 from benchmarks.prefork.collecting import collect_everywhere
-from benchmarks.prefork.memory import MIB
 from benchmarks.prefork.server import Server, running
 
 SIDES: tuple[Side, ...] = ("stock", "plus", "gc.freeze", "gc-off")

@@ -15,10 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
+from benchmarks.common import memory
 from benchmarks.common.children import Child, Children, Commands, loopback_listener
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.sides import Side
-from benchmarks.prefork import application, configuration, memory
+from benchmarks.prefork import application, configuration
 
 LIMIT_S = 600
 """How long one server may live."""

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.common import memory
 from benchmarks.common.engine import Case
 from benchmarks.common.results import Report
 from benchmarks.common.rows import HEADINGS, rows
-from benchmarks.prefork import memory, mix
+from benchmarks.prefork import mix
 from benchmarks.scenarios import TARGETS, cases_of, verdicts
 from examples.django_catalogue import catalogue
 from tests.benchmarks import canned

@@ -11,12 +11,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from benchmarks.common import memory
 from benchmarks.common.children import Commands
 from benchmarks.common.engine import Settings
 from benchmarks.common.errors import MeasurementError
 from benchmarks.common.results import Outcome
 from benchmarks.common.sides import Side
-from benchmarks.prefork import application, memory, scenario, server
+from benchmarks.prefork import application, scenario, server
 from tests.support import WITH_CTRL_C, child_environment, run_child
 
 pytestmark = pytest.mark.slow  # all together
