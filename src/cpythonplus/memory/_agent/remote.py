@@ -74,7 +74,8 @@ def check(process: Process) -> None:
     if minor is not None and minor < _SINCE_MINOR:
         raise Unreachable(
             f"process {pid} (Python 3.{minor}) does not listen: start it with `cpythonplus run`"
-            " (Python 3.14 and later can be asked to listen at any time)"
+            " (Python 3.14 and later can be asked to listen at any time); as it runs now, py-spy"
+            " shows its stacks and `memray attach` what it allocates"
         )
     if minor not in (None, sys.version_info.minor):
         raise Unreachable(
