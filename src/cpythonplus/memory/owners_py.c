@@ -11,6 +11,7 @@
 #include "c_allocator.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
+#include "owner_mark.h"
 #include "owners.h"
 
 struct order {

@@ -1,0 +1,223 @@
+#include "owner_rows.h"
+
+#include "../_base/copy_memory.h"
+#include "binding.h"
+#include "owner_path.h"
+
+#define DEPTH 8    /* steps below an owner that are told */
+#define SPREAD 0.5 /* of what an owner has, that lies behind them */
+
+/* (type's name, number) of what most of a node's parts are. */
+static PyObject *
+parts_of(const struct plus_reach *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    struct {
+        PyTypeObject *type;
+        Py_ssize_t count;
+    } kinds[16] = {{NULL, 0}}, *most = &kinds[0];
+
+    for (size_t i = owners->first_child[node]; i < owners->first_child[node + 1]; i++) {
+        PyTypeObject *type = Py_TYPE(graph->objects[owners->child[i]]);
+        size_t at = 0;
+
+        while (at < 15 && kinds[at].type != NULL && kinds[at].type != type) {
+            at++;
+        }
+        kinds[at].type = kinds[at].type == NULL ? type : kinds[at].type;
+        kinds[at].count += kinds[at].type == type;
+    }
+    for (size_t at = 1; at < 16; at++) {
+        most = kinds[at].count > most->count ? &kinds[at] : most;
+    }
+    return most->type == NULL ? Py_NewRef(Py_None)
+                              : Py_BuildValue("(Nn)", plus_type_name(most->type), most->count);
+}
+
+/* Where a container is all that an object keeps much in, its entries are the object's. */
+static PyObject *
+container_in(const struct plus_reach *owners, uint32_t node)
+{
+    const struct plus_heap_graph *graph = owners->graph;
+    PyObject *op = graph->objects[node];
+
+    for (int depth = 0; depth < 3 && op != NULL && plus_entries_of(op) < 0; depth++) {
+        uint32_t most = PLUS_NO_NODE;
+        for (size_t i = owners->first_child[node]; i < owners->first_child[node + 1]; i++) {
+            uint32_t child = owners->child[i];
+            most =
+                most == PLUS_NO_NODE || owners->reached_bytes[child] > owners->reached_bytes[most]
+                    ? child
+                    : most;
+        }
+        if (most == PLUS_NO_NODE || owners->reached_bytes[most] * 2 < owners->reached_bytes[node]) {
+            return NULL;
+        }
+        node = most;
+        op = graph->objects[node];
+    }
+    return op;
+}
+
+struct branch {
+    PyTypeObject *type;
+    uint64_t bytes;
+    uint32_t example, holder;
+};
+
+/* By class, the children of some nodes.  The branch with most bytes; NULL: they have none, or no memory. */
+static const struct branch *
+largest_branch(const struct plus_reach *owners, const uint32_t *nodes, size_t count,
+               struct plus_record_table *branches)
+{
+    const struct branch *most = NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        for (size_t at = owners->first_child[nodes[i]]; at < owners->first_child[nodes[i] + 1];
+             at++) {
+            uint32_t child = owners->child[at];
+            struct branch *branch =
+                plus_record_table_get(branches, Py_TYPE(owners->graph->objects[child]));
+            if (branch == NULL) {
+                return NULL;
+            }
+            if (branch->bytes == 0) {
+                branch->example = child;
+                branch->holder = nodes[i];
+            }
+            branch->bytes += owners->reached_bytes[child];
+            most = most == NULL || branch->bytes > most->bytes ? branch : most;
+        }
+    }
+    return most;
+}
+
+/* Of the nodes' children those of a class: a new array. */
+static uint32_t *
+children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t *count,
+                 const PyTypeObject *type)
+{
+    uint32_t *children = NULL;
+    size_t found = 0;
+
+    for (int round = 0; round < 2; round++) { /* counts, then writes */
+        found = 0;
+        for (size_t i = 0; i < *count; i++) {
+            for (size_t at = owners->first_child[nodes[i]]; at < owners->first_child[nodes[i] + 1];
+                 at++) {
+                if (Py_TYPE(owners->graph->objects[owners->child[at]]) == type) {
+                    if (children != NULL) {
+                        children[found] = owners->child[at];
+                    }
+                    found++;
+                }
+            }
+        }
+        if (round == 0 && (children = plus_malloc((found + 1) * sizeof *children)) == NULL) {
+            return NULL;
+        }
+    }
+    *count = found;
+    return children;
+}
+
+/* The steps that most of what a node has lies behind, by class: one way stands for all alike. */
+static PyObject *
+below(const struct plus_reach *owners, uint32_t node)
+{
+    PyTypeObject *types[DEPTH];
+    uint64_t whole = owners->reached_bytes[node];
+    uint32_t *nodes = &node;
+    size_t count = 1;
+    PyObject *steps = PyList_New(0);
+
+    for (int depth = 0; depth < DEPTH && steps != NULL && nodes != NULL; depth++) {
+        struct plus_record_table branches = PLUS_RECORD_TABLE(struct branch);
+        const struct branch *most = largest_branch(owners, nodes, count, &branches);
+
+        if (most == NULL || (double)most->bytes < SPREAD * (double)whole) {
+            break;
+        }
+        for (int i = 0; i < depth; i++) {
+            if (types[i] == most->type) {
+                return steps;
+            }
+        }
+        types[depth] = most->type;
+        plus_append_row(&steps, plus_owner_step(owners->graph, most->holder, most->example));
+        nodes = children_of_type(owners, nodes, &count, most->type);
+    }
+    return steps;
+}
+
+PyObject *
+plus_owner_row(const struct plus_owners_search *it, const struct plus_owner *row)
+{
+    const struct plus_reach *owners = it->owners;
+    PyObject *op = owners->graph->objects[row->node];
+    const struct plus_marked *before = plus_mark_before(it->mark, op);
+    PyObject *container = container_in(owners, row->node);
+    const struct plus_marked *entries = plus_mark_before(it->mark, container);
+    PyObject *steps = plus_owner_path(owners, row->node), *parts = NULL, *name = NULL,
+             *result = NULL;
+    PyObject *inside = steps == NULL ? NULL : op == NULL ? PyList_New(0) : below(owners, row->node);
+
+    if (inside != NULL) {
+        parts = op == NULL ? Py_NewRef(Py_None) : parts_of(owners, row->node);
+        name = op == NULL ? PyUnicode_FromString("frame") : plus_type_name(Py_TYPE(op));
+    }
+    if (parts != NULL && name != NULL) {
+        result = Py_BuildValue("{sOsOsOsLsKsKsksKsLsLsO}", "steps", steps, "below", inside, "type",
+                               name, "amount_bytes", (long long)row->amount, "kept_bytes",
+                               (unsigned long long)owners->kept[row->node], "kept_before_bytes",
+                               (unsigned long long)(before != NULL ? before->kept : 0), "objects",
+                               (unsigned long)owners->reached_objects[row->node], "objects_before",
+                               (unsigned long long)(before != NULL ? before->objects : 0),
+                               "entries", (long long)plus_entries_of(container), "entries_before",
+                               (long long)(entries != NULL ? entries->length : -1), "parts", parts);
+    }
+    Py_XDECREF(steps);
+    Py_XDECREF(inside);
+    Py_XDECREF(parts);
+    Py_XDECREF(name);
+    return result;
+}
+
+PyObject *
+plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind kind)
+{
+    struct plus_record_table table;
+    const struct plus_together *row;
+    PyObject *rows = plus_together_count(it->owners, kind, plus_owners_held_limit(it), &table) < 0
+                         ? PyErr_NoMemory()
+                         : PyList_New(0);
+
+    for (size_t at = 0; rows != NULL && (row = plus_record_table_next(&table, &at)) != NULL;) {
+        const struct plus_marked *before = plus_mark_find(it->mark, (uintptr_t)row->key);
+        bool known = before != NULL && before->type == 0;
+        int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
+        bool many = kind < PLUS_TOGETHER_HELD && plus_owners_more(it, row) >= 10;
+        bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
+                           plus_owners_more(it, row) < PLUS_MANY; /* is told by itself */
+        PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
+
+        if ((row->count < PLUS_MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||
+            ((int64_t)row->bytes - then < it->least && !many)) {
+            continue;
+        }
+        PyObject *name = code != NULL ? plus_plain_text(code->co_qualname)
+                                      : plus_type_name((PyTypeObject *)row->of);
+        plus_append_row(
+            &rows,
+            name == NULL
+                ? NULL
+                : Py_BuildValue("{sNsssNsisIsLsKsLsKsK}", "name", name, "in", row->in, "file",
+                                plus_plain_text(code != NULL ? code->co_filename : NULL), "line",
+                                code != NULL ? code->co_firstlineno : 0, "count",
+                                (unsigned)row->count, "count_before", (long long)count, "bytes",
+                                (unsigned long long)row->bytes, "bytes_before", (long long)then,
+                                "objects", (unsigned long long)row->objects, "objects_before",
+                                (unsigned long long)(known ? before->objects : 0)));
+    }
+    return rows;
+}
