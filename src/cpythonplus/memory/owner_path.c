@@ -57,12 +57,19 @@ plus_owner_step(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
     PyObject *target = graph->objects[to], *source = graph->objects[from];
     bool names = (PyType_Check(source) && plus_class_dict((PyTypeObject *)source) == target) ||
                  (PyModule_Check(source) && PyModule_GetDict(source) == target);
-    PyObject *label =
-        names ? Py_BuildValue("(sO)", "dict", Py_None) : plus_reference_label(source, target);
+    bool subclasses = PyType_Check(source) && PyDict_CheckExact(target) && !names;
+    PyObject *label = names        ? Py_BuildValue("(sO)", "dict", Py_None)
+                      : subclasses ? Py_BuildValue("(ss)", "attribute", "__subclasses__()")
+                                   : plus_reference_label(source, target);
     PyObject *step = NULL, *name = label == NULL ? NULL : named(PyTuple_GET_ITEM(label, 1));
 
     if (name != NULL) {
-        step = Py_BuildValue("(ONN)", PyTuple_GET_ITEM(label, 0), name,
+        PyObject *key = PyTuple_GET_ITEM(label, 1);
+        const char *how = PyUnicode_AsUTF8(PyTuple_GET_ITEM(label, 0));
+        bool interned = how != NULL && strcmp(how, "key") == 0 && PyUnicode_CheckExact(key) &&
+                        PyUnicode_CHECK_INTERNED(key);
+
+        step = Py_BuildValue("(sNN)", interned ? "interned" : how, name,
                              plus_type_name(Py_TYPE(target)));
     }
     Py_XDECREF(label);
@@ -81,6 +88,12 @@ root_step(const struct plus_reach *owners, uint32_t node)
     if (PyModule_Check(op)) {
         PyObject *name = plus_dict_item(PyModule_GetDict(op), "__name__");
         return Py_BuildValue("(sNs)", "module", plus_plain_text(name), "module");
+    }
+    const struct plus_keeper *keeper = plus_record_table_find(&owners->graph->keepers, op);
+
+    if (keeper != NULL) {
+        return Py_BuildValue("(s(sk)N)", "keeper", keeper->by, keeper->number,
+                             plus_type_name(Py_TYPE(op)));
     }
     return Py_BuildValue("(sON)", "root", Py_None, plus_type_name(Py_TYPE(op)));
 }

@@ -15,7 +15,8 @@ plus_type_name(const PyTypeObject *type);
 PyObject *
 plus_plain_text(PyObject *text);
 
-/* (how, label, type's name) */
+/* (how, label, type's name); how: as of references.h, and "interned" of a key that is a word of the program; "" and a label
+ * of None where nothing can be told; "variable of context"; "...": steps are left out. */
 PyObject *
 plus_owner_step(const struct plus_heap_graph *graph, uint32_t from, uint32_t to);
 

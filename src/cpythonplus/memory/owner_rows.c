@@ -211,13 +211,13 @@ plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind 
             &rows,
             name == NULL
                 ? NULL
-                : Py_BuildValue("{sNsssNsisIsLsKsLsKsK}", "name", name, "in", row->in, "file",
-                                plus_plain_text(code != NULL ? code->co_filename : NULL), "line",
-                                code != NULL ? code->co_firstlineno : 0, "count",
-                                (unsigned)row->count, "count_before", (long long)count, "bytes",
-                                (unsigned long long)row->bytes, "bytes_before", (long long)then,
-                                "objects", (unsigned long long)row->objects, "objects_before",
-                                (unsigned long long)(known ? before->objects : 0)));
+                : Py_BuildValue(
+                      "{sNsssssNsisIsLsKsLsKsK}", "name", name, "in", row->in, "by", row->by,
+                      "file", plus_plain_text(code != NULL ? code->co_filename : NULL), "line",
+                      code != NULL ? code->co_firstlineno : 0, "count", (unsigned)row->count,
+                      "count_before", (long long)count, "bytes", (unsigned long long)row->bytes,
+                      "bytes_before", (long long)then, "objects", (unsigned long long)row->objects,
+                      "objects_before", (unsigned long long)(known ? before->objects : 0)));
     }
     return rows;
 }

@@ -219,7 +219,8 @@ find_paths(struct plus_reach *owners)
 {
     const struct plus_heap_graph *graph = owners->graph;
     const struct plus_roots *roots = &graph->roots;
-    size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
+    size_t ends[] = {graph->modules, graph->framed, graph->named, graph->held, roots->count};
+    size_t begin = 0, groups = sizeof ends / sizeof ends[0];
     struct search search = {.owners = owners};
     uint32_t tail = 0;
     int status = 0;
@@ -230,12 +231,12 @@ find_paths(struct plus_reach *owners)
         return -ENOMEM;
     }
     memset(search.distance, 0xff, graph->edges.count * sizeof *search.distance);
-    for (size_t group = 0; group < 4 && status == 0; begin = ends[group++]) {
+    for (size_t group = 0; group < groups && status == 0; begin = ends[group++]) {
         for (size_t i = begin; i < ends[group] && status == 0; i++) {
             status = meet(&search, roots->nodes[i], PLUS_NO_NODE, 0);
         }
         if (status == 0) {
-            status = find_paths_from(&search, group == 3, &tail);
+            status = find_paths_from(&search, group == groups - 1, &tail);
         }
     }
     return status;

@@ -31,7 +31,7 @@ get(struct plus_record_table *table, PyObject *of, int distance)
 
     if (row != NULL && row->of == NULL) {
         row->of = of;
-        row->in = "";
+        row->in = row->by = "";
     }
     return row;
 }
@@ -178,7 +178,11 @@ count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_rec
             struct plus_together *row = get(table, of, distance);
             status = count_node(owners, node, row);
             if (status == 0) {
+                const struct plus_keeper *keeper =
+                    plus_record_table_find(&graph->keepers, graph->objects[node]);
+                const char *by = keeper == NULL ? "" : keeper->by;
                 row->in = in;
+                row->by = row->count == 1 || strcmp(row->by, by) == 0 ? by : "";
             }
         }
     }

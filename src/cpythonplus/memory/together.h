@@ -18,6 +18,7 @@ struct plus_together {
     const void *key; /* an address that no object has; the same in a later look */
     PyObject *of;    /* a code object, or a class */
     const char *in;  /* "method", "tuple" ...: what C code holds refers to `of`; "" */
+    const char *by;  /* the call that has given all of them to the interpreter; "" */
     uint64_t bytes, objects;
     uint32_t count;
 };

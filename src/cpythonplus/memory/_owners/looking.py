@@ -345,10 +345,11 @@ def _begins_thread(row: dict[str, Any]) -> bool:
 
 
 def _held_name(row: dict[str, Any]) -> str:
-    """Return `1,602 x method Client.close()`, `90 x tuple with app.Session`, or `3 x app.Job`."""
+    """Return `2 x method Client.close(), by atexit.register()`, `9 x tuple with app.Session`."""
     name = f"{row['name']}()" if row["line"] else row["name"]
     how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
-    return f"{row['count']:,} x {how} {name}".replace("  ", " ")
+    by = f", by {row['by']}" if row["by"] else ""
+    return f"{row['count']:,} x {how} {name}{by}".replace("  ", " ")
 
 
 def _together(row: dict[str, Any], kind: str, name: str) -> Owner:
