@@ -672,7 +672,7 @@ class TestHeldByCCode:
                 del held, alone
             for row in found.result.owners[:2]:
                 print(row.name, row.type, row.entries - row.entries_before)
-            print([row.name for row in found.result.owners[2:] if "Item" in row.name])
+            print([row.name for row in found.result.owners[2:] if row.amount_bytes > 16_000])
             """
         ).out
         assert out.splitlines()[0] == "50 x tuple with __main__.Item held by C code 50"

@@ -19,7 +19,7 @@ struct plus_keeper {
     PyObject *op;
     const char *by;       /* stays */
     unsigned long number; /* of a signal; threading.get_ident() of a thread; 0 */
-    bool many;            /* as others: such are told together, as what C code holds */
+    bool many;            /* it may be one of many: such are told together, as what C code holds */
 };
 
 struct plus_heap_graph {

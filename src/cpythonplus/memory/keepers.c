@@ -66,7 +66,7 @@ name(struct search *search, PyObject *op, const char *by, unsigned long number)
         search->status = -ENOMEM;
         return;
     }
-    bool many = strcmp(by, AT_EXIT) == 0 && !PyList_CheckExact(op);
+    bool many = number != 0 || (strcmp(by, AT_EXIT) == 0 && !PyList_CheckExact(op));
 
     *keeper = (struct plus_keeper){op, by, number, many};
 }
@@ -98,15 +98,15 @@ name_threads(struct search *search)
 
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
         unsigned long ident = plus_pystate_ident(tstate);
-        name(search, plus_pystate_context(tstate), "context of", ident);
-        name(search, plus_pystate_traceobj(tstate, false), "sys.settrace() of", ident);
-        name(search, plus_pystate_traceobj(tstate, true), "sys.setprofile() of", ident);
-        name(search, plus_pystate_asyncgen_hook(tstate, false), "sys.set_asyncgen_hooks() of",
-             ident);
-        name(search, plus_pystate_asyncgen_hook(tstate, true), "sys.set_asyncgen_hooks() of",
-             ident);
-        name(search, plus_pystate_exception(tstate), "exception handled by", ident);
-        name(search, plus_pystate_dict(tstate), "data of", ident);
+        name(search, plus_pystate_context(tstate), "context of a thread", ident);
+        name(search, plus_pystate_traceobj(tstate, false), "sys.settrace() of a thread", ident);
+        name(search, plus_pystate_traceobj(tstate, true), "sys.setprofile() of a thread", ident);
+        name(search, plus_pystate_asyncgen_hook(tstate, false),
+             "sys.set_asyncgen_hooks() of a thread", ident);
+        name(search, plus_pystate_asyncgen_hook(tstate, true),
+             "sys.set_asyncgen_hooks() of a thread", ident);
+        name(search, plus_pystate_exception(tstate), "exception handled by a thread", ident);
+        name(search, plus_pystate_dict(tstate), "data of a thread", ident);
     }
 }
 

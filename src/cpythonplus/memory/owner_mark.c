@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../_base/copy_memory.h"
+#include "../_interp/object_parts.h"
 #include "together.h"
 
 #define MARKED_BYTES 2048 /* what keeps less is in no mark */
@@ -40,6 +41,18 @@ plus_entries_of(PyObject *op)
         }
     }
     return -1;
+}
+
+uint64_t
+plus_table_bytes(PyObject *op)
+{
+    if (op == NULL || (!PyDict_Check(op) && !PyAnySet_Check(op) && !PyList_Check(op))) {
+        return 0;
+    }
+    struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
+    Py_ssize_t bytes = plus_parts_of(&how, op).table;
+
+    return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
 int
@@ -118,16 +131,22 @@ plus_owners_mark(const struct plus_reach *owners, size_t *bytes)
     for (uint32_t node = 1; node < graph->edges.count; node++) {
         PyObject *op = graph->objects[node];
         if (is_marked(owners, node)) {
-            *next++ = (struct plus_marked){
-                (uintptr_t)op,      (uintptr_t)Py_TYPE(op), owners->reached_bytes[node],
-                owners->kept[node], plus_entries_of(op),    owners->reached_objects[node]};
+            *next++ = (struct plus_marked){.object = (uintptr_t)op,
+                                           .type = (uintptr_t)Py_TYPE(op),
+                                           .reached = owners->reached_bytes[node],
+                                           .kept = owners->kept[node],
+                                           .table = plus_table_bytes(op),
+                                           .length = plus_entries_of(op),
+                                           .objects = owners->reached_objects[node]};
         }
     }
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {
         const struct plus_together *row;
         for (size_t at = 0; (row = plus_record_table_next(&together[kind], &at)) != NULL;) {
-            *next++ = (struct plus_marked){(uintptr_t)row->key, 0,           row->bytes, 0,
-                                           row->count,          row->objects};
+            *next++ = (struct plus_marked){.object = (uintptr_t)row->key,
+                                           .reached = row->bytes,
+                                           .length = row->count,
+                                           .objects = row->objects};
         }
     }
     struct plus_marked_type *type = marked_types(mark);

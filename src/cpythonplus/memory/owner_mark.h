@@ -11,7 +11,7 @@
 
 struct plus_marked {
     uintptr_t object, type; /* type 0: told together */
-    uint64_t reached, kept;
+    uint64_t reached, kept, table;
     int64_t length;
     uint64_t objects;
 };
@@ -36,6 +36,10 @@ struct plus_class_sum {
 /* Entries of a container; -1: it is none. */
 int64_t
 plus_entries_of(PyObject *op);
+
+/* Bytes of the table of a dict, a set or a list; 0: it is none. */
+uint64_t
+plus_table_bytes(PyObject *op);
 
 /* Fills a table of struct plus_class_sum: by class, what is a node; what counts with another is of no interest.  0, or -ENOMEM. */
 int

@@ -150,31 +150,59 @@ below(const struct plus_reach *owners, uint32_t node)
     return steps;
 }
 
-PyObject *
-plus_owner_row(const struct plus_owners_search *it, const struct plus_owner *row)
+struct sums {
+    uint64_t kept, kept_before, objects, objects_before;
+    int64_t entries, entries_before; /* -1: they are no containers */
+};
+
+static void
+add_up(const struct plus_owners_search *it, uint32_t node, struct sums *sums)
 {
     const struct plus_reach *owners = it->owners;
-    PyObject *op = owners->graph->objects[row->node];
-    const struct plus_marked *before = plus_mark_before(it->mark, op);
-    PyObject *container = container_in(owners, row->node);
+    const struct plus_marked *before = plus_mark_before(it->mark, owners->graph->objects[node]);
+    PyObject *container = container_in(owners, node);
     const struct plus_marked *entries = plus_mark_before(it->mark, container);
-    PyObject *steps = plus_owner_path(owners, row->node), *parts = NULL, *name = NULL,
-             *result = NULL;
-    PyObject *inside = steps == NULL ? NULL : op == NULL ? PyList_New(0) : below(owners, row->node);
+    int64_t length = plus_entries_of(container);
 
+    sums->kept += owners->kept[node];
+    sums->objects += owners->reached_objects[node];
+    sums->kept_before += before != NULL ? before->kept : 0;
+    sums->objects_before += before != NULL ? before->objects : 0;
+    if (length >= 0) {
+        sums->entries = (sums->entries < 0 ? 0 : sums->entries) + length;
+    }
+    if (entries != NULL && entries->length >= 0) {
+        sums->entries_before =
+            (sums->entries_before < 0 ? 0 : sums->entries_before) + entries->length;
+    }
+}
+
+PyObject *
+plus_owner_row(const struct plus_owners_search *it, const struct plus_owner_row *row)
+{
+    const struct plus_reach *owners = it->owners;
+    uint32_t node = row->of[0].node;
+    PyObject *op = owners->graph->objects[node];
+    struct sums sums = {.entries = -1, .entries_before = -1};
+    PyObject *steps = plus_owner_path(owners, node), *parts = NULL, *name = NULL, *result = NULL;
+    PyObject *inside = steps == NULL ? NULL : op == NULL ? PyList_New(0) : below(owners, node);
+
+    for (size_t i = 0; i < row->count; i++) {
+        add_up(it, row->of[i].node, &sums);
+    }
     if (inside != NULL) {
-        parts = op == NULL ? Py_NewRef(Py_None) : parts_of(owners, row->node);
+        parts = op == NULL || row->count > 1 ? Py_NewRef(Py_None) : parts_of(owners, node);
         name = op == NULL ? PyUnicode_FromString("frame") : plus_type_name(Py_TYPE(op));
     }
     if (parts != NULL && name != NULL) {
-        result = Py_BuildValue("{sOsOsOsLsKsKsksKsLsLsO}", "steps", steps, "below", inside, "type",
-                               name, "amount_bytes", (long long)row->amount, "kept_bytes",
-                               (unsigned long long)owners->kept[row->node], "kept_before_bytes",
-                               (unsigned long long)(before != NULL ? before->kept : 0), "objects",
-                               (unsigned long)owners->reached_objects[row->node], "objects_before",
-                               (unsigned long long)(before != NULL ? before->objects : 0),
-                               "entries", (long long)plus_entries_of(container), "entries_before",
-                               (long long)(entries != NULL ? entries->length : -1), "parts", parts);
+        result = Py_BuildValue(
+            "{sOsnsOsOsLsKsKsKsKsLsLsO}", "steps", steps, "alike", (Py_ssize_t)row->count, "below",
+            inside, "type", name, "amount_bytes", (long long)row->amount, "kept_bytes",
+            (unsigned long long)sums.kept, "kept_before_bytes",
+            (unsigned long long)sums.kept_before, "objects", (unsigned long long)sums.objects,
+            "objects_before", (unsigned long long)sums.objects_before, "entries",
+            (long long)sums.entries, "entries_before", (long long)sums.entries_before, "parts",
+            parts);
     }
     Py_XDECREF(steps);
     Py_XDECREF(inside);
@@ -198,7 +226,7 @@ plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind 
         int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
         bool many = kind < PLUS_TOGETHER_HELD && plus_owners_more(it, row) >= 10;
         bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
-                           plus_owners_more(it, row) < PLUS_MANY; /* is told by itself */
+                           !plus_owners_grow_together(it, row); /* is told by itself */
         PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
 
         if ((row->count < PLUS_MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||

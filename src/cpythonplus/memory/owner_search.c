@@ -17,6 +17,8 @@
 #include <errno.h>
 
 #include "../_base/copy_memory.h"
+#include "owner_shape.h"
+#include "owner_tables.h"
 
 #define CHAIN 24
 #define HELD_BYTES 16384
@@ -26,25 +28,97 @@ static int64_t
 amount_of(const struct plus_owners_search *it, uint32_t node)
 {
     const struct plus_marked *before = plus_mark_before(it->mark, it->owners->graph->objects[node]);
+    uint64_t excess = it->excess == NULL ? 0 : it->excess[node];
 
-    return (int64_t)it->owners->reached_bytes[node] -
+    return (int64_t)(it->owners->reached_bytes[node] - excess) -
            (before != NULL ? (int64_t)before->reached : 0);
 }
 
-static void
+static int
 note(struct plus_owners_search *it, uint32_t node, int64_t amount)
 {
-    size_t at = it->count < PLUS_OWNERS ? it->count++ : PLUS_OWNERS;
+    if (it->count == it->room) {
+        size_t room = it->room > 0 ? 2 * it->room : 256;
+        struct plus_owner *found = plus_realloc(it->found, room * sizeof *found);
+        if (found == NULL) {
+            return -ENOMEM;
+        }
+        it->found = found;
+        it->room = room;
+    }
+    it->found[it->count++] = (struct plus_owner){plus_owner_shape(it->owners, node), node, amount};
+    return 0;
+}
 
-    if (at == PLUS_OWNERS && (amount <= it->rows[PLUS_OWNERS - 1].amount)) {
+/* ---- rows -------------------------------------------------------------------------------------------- */
+
+static void
+choose(struct plus_owner_rows *rows, struct plus_owner_row row)
+{
+    size_t at = rows->count < PLUS_OWNERS ? rows->count++ : PLUS_OWNERS;
+
+    if (at == PLUS_OWNERS && row.amount <= rows->all[PLUS_OWNERS - 1].amount) {
         return;
     }
     at = at == PLUS_OWNERS ? PLUS_OWNERS - 1 : at;
-    for (; at > 0 && it->rows[at - 1].amount < amount; at--) {
-        it->rows[at] = it->rows[at - 1];
+    for (; at > 0 && rows->all[at - 1].amount < row.amount; at--) {
+        rows->all[at] = rows->all[at - 1];
     }
-    it->rows[at] = (struct plus_owner){node, amount};
+    rows->all[at] = row;
 }
+
+/* Those that look alike become one row, if they are many. */
+static void
+sum_up(struct plus_owners_search *it)
+{
+    plus_sort_by_word(it->found, it->count, sizeof *it->found);
+    for (size_t first = 0, end; first < it->count; first = end) {
+        struct plus_owner_row row = {&it->found[first], 0, 0};
+        size_t most = first;
+
+        for (end = first; end < it->count && it->found[end].shape == it->found[first].shape;
+             end++) {
+            row.amount += it->found[end].amount;
+            most = it->found[end].amount > it->found[most].amount ? end : most;
+        }
+        struct plus_owner largest = it->found[most];
+        it->found[most] = it->found[first];
+        it->found[first] = largest;
+        row.count = end - first;
+        for (size_t i = first; i < end && row.count < PLUS_ALIKE; i++) {
+            choose(&it->rows, (struct plus_owner_row){&it->found[i], 1, it->found[i].amount});
+        }
+        if (row.count >= PLUS_ALIKE) {
+            choose(&it->rows, row);
+        }
+    }
+}
+
+/* Tables, which have no more behind them. */
+static int
+find_resized(struct plus_owners_search *it)
+{
+    const struct plus_heap_graph *graph = it->owners->graph;
+    struct plus_owner *tables = plus_malloc(PLUS_OWNERS * sizeof *tables);
+    size_t count = 0;
+
+    if (tables == NULL) {
+        return -ENOMEM;
+    }
+    for (uint32_t node = graph->frames + 1;
+         it->excess != NULL && node < graph->edges.count && count < PLUS_OWNERS; node++) {
+        int64_t bytes = (int64_t)it->excess[node] < it->least
+                            ? 0
+                            : (int64_t)plus_table_excess(it->owners, it->mark, node);
+        if (bytes >= it->least) {
+            tables[count] = (struct plus_owner){0, node, bytes};
+            choose(&it->resized, (struct plus_owner_row){&tables[count++], 1, bytes});
+        }
+    }
+    return 0;
+}
+
+/* ---- the search -------------------------------------------------------------------------------------- */
 
 struct task {
     uint32_t node, chain; /* where a chain of only children began */
@@ -86,7 +160,19 @@ plus_owners_more(const struct plus_owners_search *it, const struct plus_together
     return (int64_t)row->count - (before != NULL && before->type == 0 ? before->length : 0);
 }
 
-/* Garbage is told by class; what C code holds, if there are more of the same than before, and this is a new one. */
+bool
+plus_owners_grow_together(const struct plus_owners_search *it, const struct plus_together *row)
+{
+    const struct plus_marked *before = plus_mark_find(it->mark, (uintptr_t)row->key);
+    int64_t then = before != NULL && before->type == 0 ? (int64_t)before->reached : 0;
+    int64_t grown = (int64_t)row->bytes - then;
+
+    return (plus_owners_more(it, row) >= PLUS_MANY && !row->has_names) ||
+           (row->count >= PLUS_ALIKE && grown >= it->least && grown / row->count < it->least);
+}
+
+/* Garbage is told by class; what C code holds, if there are more of the same than before, and this is a new one, or if many
+ * have grown alike. */
 static bool
 is_told_together(const struct plus_owners_search *it, uint32_t root)
 {
@@ -98,7 +184,10 @@ is_told_together(const struct plus_owners_search *it, uint32_t root)
     const void *key = plus_together_key(owners, root);
     const struct plus_together *row = key == NULL ? NULL : plus_record_table_find(&it->held, key);
 
-    return it->mark != NULL && row != NULL && plus_owners_more(it, row) >= PLUS_MANY &&
+    if (it->mark == NULL || row == NULL || !plus_owners_grow_together(it, row)) {
+        return false;
+    }
+    return plus_owners_more(it, row) < PLUS_MANY ||
            plus_mark_before(it->mark, owners->graph->objects[root]) == NULL;
 }
 
@@ -123,17 +212,16 @@ look_at(struct plus_owners_search *it, struct tasks *tasks, struct task task)
     bool names = task.node == 0 || plus_reach_is_namespace(owners, task.node);
 
     if (!names && (double)most < SPREAD * (double)own) {
-        note(it, task.node, own);
-        return 0;
+        return note(it, task.node, own);
     }
     if (!names && large == 1 && task.length >= CHAIN) {
-        note(it, task.chain, amount_of(it, task.chain));
-        return 0;
+        return note(it, task.chain, amount_of(it, task.chain));
     }
     bool has_before = it->mark == NULL || owners->graph->objects[task.node] != NULL;
 
-    if (task.node != 0 && has_before && own - explained >= it->least) {
-        note(it, task.node, own - explained);
+    if (task.node != 0 && has_before && own - explained >= it->least &&
+        note(it, task.node, own - explained) < 0) {
+        return -ENOMEM;
     }
     for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
         uint32_t child = owners->child[i];
@@ -157,6 +245,9 @@ plus_owners_find(struct plus_owners_search *it)
         plus_together_count(it->owners, PLUS_TOGETHER_HELD, plus_owners_held_limit(it), &it->held);
 
     if (status == 0) {
+        it->excess = plus_tables_find(it->owners, it->mark, &status);
+    }
+    if (status == 0) {
         status = push(&tasks, (struct task){0, 0, 0});
     }
 
@@ -164,5 +255,9 @@ plus_owners_find(struct plus_owners_search *it)
         status = look_at(it, &tasks, tasks.all[--tasks.count]);
     }
     plus_free(tasks.all);
-    return status;
+    if (status < 0) {
+        return status;
+    }
+    sum_up(it);
+    return find_resized(it);
 }

@@ -8,6 +8,17 @@
 #include "owner_classes.h"
 #include "owner_rows.h"
 
+static PyObject *
+rows_of(const struct plus_owners_search *it, const struct plus_owner_rows *rows)
+{
+    PyObject *list = PyList_New(0);
+
+    for (size_t i = 0; i < rows->count && list != NULL; i++) {
+        plus_append_row(&list, plus_owner_row(it, &rows->all[i]));
+    }
+    return list;
+}
+
 PyObject *
 plus_owners_report(const struct plus_reach *owners, const void *before, size_t before_bytes,
                    uint64_t least, const PyTypeObject *asked)
@@ -19,12 +30,11 @@ plus_owners_report(const struct plus_reach *owners, const void *before, size_t b
     if (plus_owners_find(&it) < 0) {
         return PyErr_NoMemory();
     }
-    PyObject *rows = PyList_New(0), *together[PLUS_TOGETHER_KINDS] = {NULL}, *result = NULL;
+    PyObject *rows = rows_of(&it, &it.rows), *resized = rows_of(&it, &it.resized);
+    PyObject *together[PLUS_TOGETHER_KINDS] = {NULL}, *result = NULL;
 
-    for (size_t i = 0; i < it.count && rows != NULL; i++) {
-        plus_append_row(&rows, plus_owner_row(&it, &it.rows[i]));
-    }
-    PyObject *classes = rows == NULL ? NULL : plus_class_rows(owners, it.mark, least);
+    PyObject *classes =
+        rows == NULL || resized == NULL ? NULL : plus_class_rows(owners, it.mark, least);
     PyObject *one = classes == NULL ? NULL : plus_class_row(owners, asked);
     bool made = one != NULL;
 
@@ -34,17 +44,18 @@ plus_owners_report(const struct plus_reach *owners, const void *before, size_t b
     }
     if (made) {
         result = Py_BuildValue(
-            "{sKsKsKsKsKsKsOsOsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects,
+            "{sKsKsKsKsKsKsOsOsOsOsOsOsOsO}", "objects", (unsigned long long)graph->total_objects,
             "bytes", (unsigned long long)graph->total_bytes, "large_bytes",
             (unsigned long long)graph->large_bytes, "small_bytes",
             (unsigned long long)graph->small_bytes, "objects_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_objects : 0), "bytes_before",
             (unsigned long long)(it.mark != NULL ? it.mark->total_bytes : 0), "owners", rows,
-            "classes", classes, "frames", together[PLUS_TOGETHER_FRAMES], "unreached",
-            together[PLUS_TOGETHER_UNREACHED], "held", together[PLUS_TOGETHER_HELD], "left",
-            together[PLUS_TOGETHER_LEFT], "asked", one);
+            "resized", resized, "classes", classes, "frames", together[PLUS_TOGETHER_FRAMES],
+            "unreached", together[PLUS_TOGETHER_UNREACHED], "held", together[PLUS_TOGETHER_HELD],
+            "left", together[PLUS_TOGETHER_LEFT], "asked", one);
     }
     Py_XDECREF(rows);
+    Py_XDECREF(resized);
     Py_XDECREF(classes);
     Py_XDECREF(one);
     for (int kind = 0; kind < PLUS_TOGETHER_KINDS; kind++) {

@@ -201,11 +201,12 @@ find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
             }
             search->done[node] = true;
             owners->queue[(*tail)++] = node;
-            owners->anchor[node] =
-                is_garbage ? PLUS_GARBAGE
-                : holder == PLUS_NO_NODE || plus_reach_is_namespace(owners, holder)
-                    ? node
-                    : owners->anchor[holder];
+            /* A class in a list has no name of its own, and what is in its namespace neither. */
+            bool is_named = holder == PLUS_NO_NODE || (plus_reach_is_namespace(owners, holder) &&
+                                                       owners->anchor[holder] == holder);
+            owners->anchor[node] = is_garbage ? PLUS_GARBAGE
+                                   : is_named ? node
+                                              : owners->anchor[holder];
             status = leave(search, node);
         }
         bucket->count = 0;

@@ -183,6 +183,7 @@ count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_rec
                 const char *by = keeper == NULL ? "" : keeper->by;
                 row->in = in;
                 row->by = row->count == 1 || strcmp(row->by, by) == 0 ? by : "";
+                row->has_names |= keeper != NULL && keeper->number != 0;
             }
         }
     }
@@ -203,7 +204,8 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
         return NULL;
     }
     if (holder == PLUS_NO_NODE) {
-        return key_of(stands_for(op, &in, &distance), distance);
+        PyObject *of = stands_for(op, &in, &distance); /* first: it says the distance */
+        return key_of(of, distance);
     }
     /* One variable of all frames of a function, as far as its class tells. */
     uintptr_t code = (uintptr_t)graph->codes[holder - 1], type = (uintptr_t)Py_TYPE(op);

@@ -19,6 +19,7 @@ struct plus_together {
     PyObject *of;    /* a code object, or a class */
     const char *in;  /* "method", "tuple" ...: what C code holds refers to `of`; "" */
     const char *by;  /* the call that has given all of them to the interpreter; "" */
+    bool has_names;  /* each has a name of its own: that of its thread */
     uint64_t bytes, objects;
     uint32_t count;
 };

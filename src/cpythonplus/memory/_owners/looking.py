@@ -156,6 +156,7 @@ class Mark:
             collects=_native.memory_agent_collects(),
             frozen_objects=gc.get_freeze_count(),
             owners=_owners(found) if found else (),
+            resized=tuple(map(_owner, found["resized"])) if found else (),
             classes=_classes(found["classes"]) if found else (),
             losses=walk_losses(),
             lost=lost,
@@ -305,7 +306,10 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
         for row in found["unreached"]
     ]
-    rows += [_together(row, "held by C code", _held_name(row)) for row in found["held"]]
+    rows += [
+        _together(row, f"held by {'the interpreter' if row['by'] else 'C code'}", _held_name(row))
+        for row in found["held"]
+    ]
     rows += [
         _together(row, "nothing on the heap refers to them", f"{row['count']:,} x {row['name']}")
         for row in found["left"]
@@ -315,8 +319,9 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
 
 
 def _owner(row: dict[str, Any]) -> Owner:
+    alike = row["alike"]
     return Owner(
-        name=spelled(row["steps"]),
+        name=f"{alike:,} x " * (alike > 1) + spelled(row["steps"], general=alike > 1),
         type=_kind(row),
         amount_bytes=row["amount_bytes"],
         kept_bytes=row["kept_bytes"],
@@ -348,7 +353,7 @@ def _held_name(row: dict[str, Any]) -> str:
     """Return `2 x method Client.close(), by atexit.register()`, `9 x tuple with app.Session`."""
     name = f"{row['name']}()" if row["line"] else row["name"]
     how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
-    by = f", by {row['by']}" if row["by"] else ""
+    by = f", {'by' if row['by'].endswith(')') else 'as'} {row['by']}" if row["by"] else ""
     return f"{row['count']:,} x {how} {name}{by}".replace("  ", " ")
 
 

@@ -12,11 +12,12 @@ __all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Wh
 class Owner(Data):
     """An object that others are kept by, as far as their shortest way from a named object tells.
 
-    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Or
+    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Many whose
+    ways look alike are one row, `20 x queue of worker()`, with their sums. Or
     `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
-    nobody leads to; of `held by C code`: so many of a class, or that refer to one, or that execute
-    one function; or of `nothing on the heap refers to them`: objects that the collector does not
-    know.
+    nobody leads to; of `held by C code` or `held by the interpreter`: so many of a class, or that
+    refer to one, or that execute one function; or of `nothing on the heap refers to them`: objects
+    that the collector does not know.
     amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
     be freed with it, itself included; where others lead to the same, that is less.
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for
@@ -124,6 +125,8 @@ class Growth(Examined):
     parts: of rss_bytes, what has grown most first. kinds: what there is another number of.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
     is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
+    resized: dicts, sets and lists whose tables were made larger than their entries ask for, and by
+    how much; this is in no amount of an owner.
     """
 
     examination = "growth"
@@ -150,3 +153,4 @@ class Growth(Examined):
     classes: tuple[ClassKept, ...]
     losses: tuple[str, ...] = ()
     lost: str = ""
+    resized: tuple[Owner, ...] = ()

@@ -89,7 +89,7 @@ class _Walk:
         if how == "module":
             return _Named(str(label), "", "")
         if how == "keeper":
-            return _Named(_keeper(*label), "", "")
+            return _Named(_keeper(*label, general=self.general), "", "")
         if label is not None:
             return _Named(f"{label}: {self.owner}", "", "")
         return _Named(f"C code, or a thread, has it: {self.owner}", "", "")
@@ -132,15 +132,14 @@ class _Walk:
         return named
 
 
-def _keeper(by: str, number: int) -> str:
+def _keeper(by: str, number: int, *, general: bool) -> str:
     """Return by which call the interpreter has got something, and for which thread or signal."""
-    if not number:
-        return by
     if by.startswith("signal"):
         names = {int(each): each.name for each in signal.valid_signals() if hasattr(each, "name")}
         return f"{by}({names.get(number, number)})"
     threads = getattr(sys.modules.get("threading"), "_active", {})
-    return f"{by} {getattr(threads.get(number), 'name', 'a thread')}"
+    name = getattr(threads.get(number), "name", None)
+    return by if general or type(name) is not str else by.replace("a thread", name)
 
 
 def _key(label: Any, how: str) -> str:  # noqa: ANN401  # of many kinds

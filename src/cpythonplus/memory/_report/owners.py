@@ -54,6 +54,11 @@ def growth_layout(found: Part, top: int) -> Layout:
         lines += [f"{name}: {before:,} -> {now:,}{': ' if told else ''}{told}"] * (now != before)
     lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
     rows = [_row(row, seconds) for row in entries(found, "owners")]
+    tables = [
+        f"{owner_name(row)} {signed(size(row, 'amount_bytes'))}"
+        for row in entries(found, "resized")[:_MOST_KINDS]
+    ]
+    lines += [f"tables made larger, for entries to come: {', '.join(tables)}"] * bool(tables)
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
     if lost := words(found, "lost"):

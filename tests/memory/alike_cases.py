@@ -1,0 +1,186 @@
+"""Many that grow alike are one row; a table that was only made larger is none."""
+
+import contextvars
+import ctypes
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from cpythonplus import memory
+from cpythonplus.memory._report.owners import growth_layout
+
+pytestmark = pytest.mark.needs_gil
+
+VARIABLE: contextvars.ContextVar[list[list[int]]] = contextvars.ContextVar("request_data")
+CACHE: dict[int, object] = {}
+SEEN: set[int] = set()
+QUEUE: list[object] = []
+FORMS: list[type] = []
+
+
+class Session:
+    """Keeps what came in."""
+
+    def __init__(self) -> None:
+        self.history: list[list[int]] = []
+
+
+def grown(make: Callable[[], object]) -> memory.Growth:
+    """Return what has grown while it was called; what it returns is kept until then."""
+    with memory.growth() as found:
+        kept = make()
+    del kept
+    assert found.result is not None
+    return found.result
+
+
+def rows(found: memory.Growth) -> dict[str, memory.Owner]:
+    return {each.name: each for each in found.owners}
+
+
+class Threads:
+    """Threads that have each a list: in a variable, or in their context."""
+
+    def __init__(self, count: int, *, in_context: bool) -> None:
+        self.ready = threading.Barrier(count + 1)
+        self.end = threading.Event()
+        self.lists: list[list[list[int]]] = []
+        work = self.contextual if in_context else self.worker
+        self.all = [threading.Thread(target=work) for _ in range(count)]
+        for each in self.all:
+            each.start()
+        self.ready.wait()
+
+    def worker(self) -> None:
+        queue: list[list[int]] = []
+        self.lists.append(queue)
+        self.ready.wait()
+        self.end.wait()
+
+    def contextual(self) -> None:
+        VARIABLE.set([])
+        self.lists.append(VARIABLE.get())
+        self.ready.wait()
+        self.end.wait()
+
+    def grow(self, entries: int) -> memory.Growth:
+        """Make each list longer while nobody else refers to it."""
+        addresses = [id(each) for each in self.lists]
+        self.lists.clear()  # each is kept by its thread
+
+        def extend() -> None:
+            for address in addresses:
+                at = ctypes.cast(address, ctypes.py_object).value
+                at.extend([number] for number in range(entries))
+
+        found = grown(extend)
+        self.end.set()
+        for each in self.all:
+            each.join()
+        return found
+
+
+def test_a_variable_of_many_threads() -> None:
+    found = rows(Threads(20, in_context=False).grow(300))
+    row = found["20 x queue of Threads.worker()"]
+    assert (row.type, row.entries) == ("list", 20 * 300)
+    assert row.amount_bytes > 20 * 300 * 60
+    assert not [name for name in found if name.startswith("queue of")]
+
+
+def test_contexts_of_many_threads() -> None:
+    row = rows(Threads(20, in_context=True).grow(300))["20 x context of a thread[request_data]"]
+    assert (row.type, row.entries) == ("list", 20 * 300)
+
+
+def test_contexts_that_have_grown_a_little_each() -> None:
+    ending = " x _contextvars.Context, as context of a thread"
+    found = Threads(60, in_context=True).grow(30)
+    [row] = [each for each in found.owners if each.name.endswith(ending)]
+    assert row.entries_before == row.entries >= 60
+    assert row.amount_bytes > 60 * 30 * 60
+
+
+def test_a_few_are_told_one_by_one() -> None:
+    found = Threads(3, in_context=False).grow(300)
+    names = [each.name for each in found.owners]
+    assert names.count("queue of Threads.worker()") == 3
+
+
+def test_what_many_classes_in_a_list_have() -> None:
+    FORMS.extend(type("Form", (), {"rows": []}) for _ in range(12))
+    found = rows(grown(lambda: [each.rows.extend([i] for i in range(500)) for each in FORMS]))  # type: ignore[attr-defined]
+    FORMS.clear()
+    row = found[f"{__name__}.FORMS"]
+    assert (row.entries_before, row.entries, row.below) == (12, 12, "[...].rows")
+
+
+def test_shares_of_what_is_behind_many_classes() -> None:
+    """Each class in a list has a namespace of its own, but no name."""
+    found = grown(
+        lambda: FORMS.extend(type("Form", (), {"session": Session()}) for _ in range(300))
+    )
+    FORMS.clear()
+    [kept] = [each for each in found.classes if each.type == f"{__name__}.Session"]
+    assert kept.objects == 300
+    assert [(each.objects, each.path) for each in kept.where] == [
+        (300, f"{__name__}.FORMS[...].session")
+    ]
+
+
+def test_what_c_code_holds_and_has_grown_alike() -> None:
+    sessions = [Session() for _ in range(50)]
+    for each in sessions:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
+    addresses = [id(each) for each in sessions]
+    sessions.clear()
+    del each
+
+    def extend() -> None:
+        for address in addresses:
+            session = ctypes.cast(address, ctypes.py_object).value
+            session.history.extend([number] for number in range(100))
+
+    row = rows(grown(extend))[f"50 x {__name__}.Session"]
+    assert (row.entries_before, row.entries) == (50, 50)
+    assert row.amount_bytes > 50 * 100 * 60
+    for address in addresses:
+        session = ctypes.cast(address, ctypes.py_object)
+        ctypes.pythonapi.Py_DecRef(session)
+
+
+@pytest.mark.parametrize("kind", ["dict", "set", "list"])
+def test_a_table_that_is_made_larger_is_no_row(kind: str) -> None:
+    """Filled until one more needs another table."""
+    name = {"dict": "CACHE", "set": "SEEN", "list": "QUEUE"}[kind]
+    add = {"dict": lambda n: CACHE.update({n: None}), "set": SEEN.add, "list": QUEUE.append}[kind]
+    number, size = 0, 0
+    table: list[object] | dict[int, object] | set[int] = globals()[name]
+    while number < 100_000 or table.__sizeof__() == size:
+        size = table.__sizeof__()
+        add(number % 200)
+        add(number)
+        number += 1
+    table.clear()
+    for each in range(number - 1):
+        add(each % 200)
+        add(each)
+    found = grown(lambda: [add(number - 1) for _ in range(4)] and None)
+    table.clear()
+    grown_names = [each.name for each in found.owners]
+    assert f"{__name__}.{name}" not in grown_names
+    [row] = [each for each in found.resized if each.name.endswith(f".{name}")]
+    assert row.amount_bytes > 64 << 10
+    lines, _ = growth_layout({**found.as_json(), "seconds": 1.0}, 5)
+    [line] = [line for line in lines if line.startswith("tables made larger")]
+    assert f"{__name__}.{name} ({kind}) +" in line
+
+
+def test_a_cache_that_fills_is_a_row_although_its_table_was_made_larger() -> None:
+    CACHE.update((number, None) for number in range(1000))
+    found = grown(lambda: CACHE.update((number, [number]) for number in range(1000, 9000)))
+    CACHE.clear()
+    row = rows(found)[f"{__name__}.CACHE"]
+    assert (row.entries_before, row.entries) == (1000, 9000)
+    assert row.amount_bytes > 8000 * 60
