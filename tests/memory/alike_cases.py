@@ -1,14 +1,17 @@
-"""Many that grow alike are one row; a table that was only made larger is none."""
+"""Many that grow alike are one row; a table that was only made larger is none; what is steady."""
 
 import contextvars
 import ctypes
 import threading
 from collections.abc import Callable
+from multiprocessing.shared_memory import SharedMemory
 
 import pytest
 
 from cpythonplus import memory
+from cpythonplus.memory._agent.comparing import with_halfway
 from cpythonplus.memory._report.owners import growth_layout
+from cpythonplus.memory._report.text import report_text
 
 pytestmark = pytest.mark.needs_gil
 
@@ -184,3 +187,76 @@ def test_a_cache_that_fills_is_a_row_although_its_table_was_made_larger() -> Non
     row = rows(found)[f"{__name__}.CACHE"]
     assert (row.entries_before, row.entries) == (1000, 9000)
     assert row.amount_bytes > 8000 * 60
+
+
+def steadily(*rows: tuple[str, int, int]) -> dict[str, object]:
+    """Return a report of owners that have grown by so much, and by so much at half of the time."""
+    now, then = (
+        [{"name": name, "type": "list", "amount_bytes": sizes[at]} for name, *sizes in rows]
+        for at in (0, 1)
+    )
+    growth = {"seconds": 60.0, "rss_bytes": 90 << 20, "owners": now}
+    return {"growth": with_halfway(growth, {"seconds": 30.0, "owners": then})}
+
+
+def test_what_has_grown_in_both_halves_of_the_time() -> None:
+    text = report_text(
+        steadily(("m.large", 50 << 20, 49 << 20), ("m.slow", 569 << 10, 280 << 10)), width=200
+    )
+    assert "m.large (list) has grown most, by 50 MiB, most in one half of the time." in text
+    assert "m.slow (list) has grown by 569 KiB, in both halves of the time." in text
+    assert "doctor growth a.json b.json" in text
+    assert [line.split()[-1] for line in text.splitlines() if line.endswith("dy")] == ["steady"]
+
+
+def test_little_that_is_not_steady_has_no_sentence() -> None:
+    text = report_text(steadily(("m.large", 50 << 20, 25 << 20), ("m.little", 90 << 10, 0)))
+    assert "m.little (list) has grown" not in text
+    assert "growth a.json" not in text
+
+
+def test_each_cause_of_one_percent_has_a_sentence() -> None:
+    rows = [(f"m.cause{number}", (9 - number) << 20, 0) for number in range(9)]
+    text = report_text(steadily(*rows))
+    assert [f"m.cause{number} (list) has grown" in text for number in range(9)] == [True] * 9
+
+
+def test_a_third_look_is_for_longer_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cpythonplus._cli.commands import doctor_live
+
+    asked: list[object] = []
+
+    class Client:
+        def ask(self, *words: str) -> dict[str, object]:
+            asked.append(words)
+            return {"seconds": 1.0}
+
+        def close(self) -> None:
+            asked.append("closed")
+
+    monkeypatch.setattr("time.sleep", asked.append)
+    assert doctor_live._wait(Client(), 6.0, "me") is None  # type: ignore[arg-type]
+    assert doctor_live._wait(Client(), 60.0, "me") == {"seconds": 1.0}  # type: ignore[arg-type]
+    assert asked == [6.0, 30.0, ("growth_so_far", "me"), "closed", 30.0]
+
+
+def test_files_of_shared_memory_by_kind() -> None:
+    blocks: list[SharedMemory] = []
+
+    def share() -> None:
+        blocks.extend(SharedMemory(create=True, size=1 << 20) for _ in range(5))
+        for each in blocks:
+            assert each.buf is not None
+            each.buf[:] = bytes(1 << 20)
+
+    found = grown(share)
+    text = found.text()
+    for each in blocks:
+        each.close()
+        each.unlink()
+    [row] = [each for each in found.kinds if each.what == "shared"]
+    assert row.kind.startswith("/dev/shm/psm_")
+    assert row.count - row.count_before == 5
+    assert "mappings of shared memory: /dev/shm/psm_* +5" in text
+    assert "Shared memory has grown by 5 MiB, by mappings: /dev/shm/psm_* +5." in text
+    assert "/dev/shm/psm_* +" in text.partition("descriptors:")[2].partition("\n")[0]

@@ -888,7 +888,10 @@ class TestPartsAndKinds:
             ("pipe:[123]", "pipe"),
             ("socket:[9]", "socket"),
             ("/memfd:x (deleted)", "memfd"),
-            ("/dev/shm/psm_1", "/dev/shm"),
+            ("/dev/shm/psm_1a2b3c4d", "/dev/shm/psm_*"),
+            ("/dev/shm/psm_abcdefab", "/dev/shm/psm_*"),
+            ("/dev/shm/torch_417_1099_0 (deleted)", "/dev/shm/torch_*_*_*"),
+            ("/dev/shm/sem.mp-abcdefgh", "/dev/shm/sem.mp-*"),
             ("/null", "files in /"),
         ],
     )

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from cpythonplus._base.reading import Examination, Part, amount, entries, known, part, size, words
 
-__all__ = ["compared"]
+__all__ = ["compared", "with_halfway"]
 
 _UNKNOWN = -1
 
@@ -51,6 +51,15 @@ def compared(before: Examination, after: Examination) -> dict[str, object]:
             for row in entries(now, "classes")
         ],
     }
+
+
+def with_halfway(growth: Part, halfway: Part) -> dict[str, object]:
+    """Return a growth with what its owners had grown by when it was looked at between the two."""
+    amounts = {_key(row): size(row, "amount_bytes") for row in entries(halfway, "owners")}
+    rows = [
+        {**row, "halfway_bytes": amounts.get(_key(row), 0)} for row in entries(growth, "owners")
+    ]
+    return {**growth, "owners": rows, "halfway_seconds": amount(halfway, "seconds")}
 
 
 def _owners(report: Examination, which: str) -> Part:

@@ -19,6 +19,7 @@ from cpythonplus.memory._owners.counting import (
     entries,
     exit_callbacks,
     interned_strings,
+    shared_mappings,
     thread_kinds,
 )
 from cpythonplus.memory._owners.model import (
@@ -76,6 +77,7 @@ class _Look:
             "threads": thread_kinds(),
             "exit_callbacks": {"": exit_callbacks()},
             "interned": {"": interned_strings()},
+            "shared": shared_mappings(),
         }
         self.threads, self.descriptors = entries("/proc/self/task"), entries("/proc/self/fd") - 1
         memory = resident(pins=False)

@@ -23,7 +23,8 @@ class Owner(Data):
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for
     none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. below: the
     way from it that most of what it reaches lies behind, as `[...].__traceback__`, "" for none.
-    place: where it is made.
+    place: where it is made. halfway_bytes: by how much it had grown at half of the time, -1 where
+    nobody has looked then.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Owner(Data):
     parts: str = ""
     below: str = ""
     place: Place = field(default_factory=Place)
+    halfway_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +108,8 @@ class Counted(Data):
     """How many there are of one kind, now and before.
 
     what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`,
-    of `atexit`; or `interned`, strings. kind: as `epoll`, `pipe`, `socket to 10.0.0.7:5432`,
-    `files in /tmp`, `worker()`.
+    of `atexit`; `interned`, strings; or `shared`, mappings of shared memory. kind: as `epoll`,
+    `pipe`, `socket to 10.0.0.7:5432`, `files in /tmp`, `/dev/shm/psm_*`, `worker()`.
     """
 
     what: str
@@ -125,6 +127,7 @@ class Growth(Examined):
     parts: of rss_bytes, what has grown most first. kinds: what there is another number of.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
     is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
+    halfway_seconds: when `doctor growth` has looked a third time, between the two; 0: it has not.
     resized: dicts, sets and lists whose tables were made larger than their entries ask for, and by
     how much; this is in no amount of an owner.
     """
@@ -154,3 +157,4 @@ class Growth(Examined):
     losses: tuple[str, ...] = ()
     lost: str = ""
     resized: tuple[Owner, ...] = ()
+    halfway_seconds: float = 0.0
