@@ -209,6 +209,15 @@ def test_what_has_grown_in_both_halves_of_the_time() -> None:
     assert [line.split()[-1] for line in text.splitlines() if line.endswith("dy")] == ["steady"]
 
 
+def test_many_are_the_same_row_whatever_their_number() -> None:
+    now, then = (
+        {"name": f"{count:,} x m.Job", "type": "held by C code", "amount_bytes": count << 10}
+        for count in (4000, 2000)
+    )
+    growth = with_halfway({"owners": [now]}, {"owners": [then], "seconds": 30.0})
+    assert growth["owners"] == [{**now, "halfway_bytes": 2000 << 10}]
+
+
 def test_little_that_is_not_steady_has_no_sentence() -> None:
     text = report_text(steadily(("m.large", 50 << 20, 25 << 20), ("m.little", 90 << 10, 0)))
     assert "m.little (list) has grown" not in text

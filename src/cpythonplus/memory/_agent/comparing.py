@@ -1,5 +1,6 @@
 """What has grown between two reports that were saved: the same as between two looks, from JSON."""
 
+import re
 from datetime import datetime
 
 from cpythonplus._base.reading import Examination, Part, amount, entries, known, part, size, words
@@ -7,6 +8,7 @@ from cpythonplus._base.reading import Examination, Part, amount, entries, known,
 __all__ = ["compared", "with_halfway"]
 
 _UNKNOWN = -1
+_NUMBER = re.compile(r"[\d,]+ x ")
 
 
 def compared(before: Examination, after: Examination) -> dict[str, object]:
@@ -76,7 +78,8 @@ def _differ(targets: list[Part], name: str, by: int) -> bool:
 
 
 def _key(row: Part) -> tuple[str, str]:
-    return words(row, "name"), words(row, "type")
+    """Return what a row is called in both; of many together the number has changed."""
+    return _NUMBER.sub("", words(row, "name")), words(row, "type")
 
 
 def _grown(row: Part, before: Part) -> dict[str, object]:
