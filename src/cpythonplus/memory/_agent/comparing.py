@@ -8,7 +8,7 @@ from cpythonplus._base.reading import Examination, Part, amount, entries, known,
 __all__ = ["compared", "with_halfway"]
 
 _UNKNOWN = -1
-_NUMBER = re.compile(r"[\d,]+ x ")
+_NUMBER = re.compile(r"^[\d,]+ x ")
 
 
 def compared(before: Examination, after: Examination) -> dict[str, object]:
