@@ -3,6 +3,7 @@
 import contextvars
 import ctypes
 import threading
+from _thread import start_new_thread
 from collections.abc import Callable
 from multiprocessing.shared_memory import SharedMemory
 
@@ -29,6 +30,12 @@ class Session:
         self.history: list[list[int]] = []
 
 
+def extended(session: object) -> bool:
+    assert isinstance(session, Session)
+    session.history.extend([number] for number in range(20))
+    return True
+
+
 def grown(make: Callable[[], object]) -> memory.Growth:
     """Return what has grown while it was called; what it returns is kept until then."""
     with memory.growth() as found:
@@ -46,13 +53,11 @@ class Threads:
     """Threads that have each a list: in a variable, or in their context."""
 
     def __init__(self, count: int, *, in_context: bool) -> None:
-        self.ready = threading.Barrier(count + 1)
+        self.ready, self.ended = threading.Barrier(count + 1), threading.Barrier(count + 1)
         self.end = threading.Event()
         self.lists: list[list[list[int]]] = []
-        work = self.contextual if in_context else self.worker
-        self.all = [threading.Thread(target=work) for _ in range(count)]
-        for each in self.all:
-            each.start()
+        for _ in range(count):  # threading's own refer to their context, from 3.14 on
+            start_new_thread(self.contextual if in_context else self.worker, ())
         self.ready.wait()
 
     def worker(self) -> None:
@@ -60,12 +65,14 @@ class Threads:
         self.lists.append(queue)
         self.ready.wait()
         self.end.wait()
+        self.ended.wait()
 
     def contextual(self) -> None:
         VARIABLE.set([])
         self.lists.append(VARIABLE.get())
         self.ready.wait()
         self.end.wait()
+        self.ended.wait()
 
     def grow(self, entries: int) -> memory.Growth:
         """Make each list longer while nobody else refers to it."""
@@ -79,8 +86,7 @@ class Threads:
 
         found = grown(extend)
         self.end.set()
-        for each in self.all:
-            each.join()
+        self.ended.wait()
         return found
 
 
@@ -109,6 +115,17 @@ def test_a_few_are_told_one_by_one() -> None:
     found = Threads(3, in_context=False).grow(300)
     names = [each.name for each in found.owners]
     assert names.count("queue of Threads.worker()") == 3
+
+
+def test_what_many_sessions_have() -> None:
+    CACHE.update((number, Session()) for number in range(3000))
+    found = grown(lambda: [*map(extended, CACHE.values())])
+    CACHE.clear()
+    row = found.owners[0]
+    assert (row.name, row.below) == (f"{__name__}.CACHE", "[...].history")
+    assert (row.entries_before, row.entries) == (3000, 3000)
+    assert row.amount_bytes > 3000 * 20 * 60
+    assert [each.name for each in found.owners if "history" in each.name] == []
 
 
 def test_what_many_classes_in_a_list_have() -> None:

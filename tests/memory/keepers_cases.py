@@ -66,6 +66,7 @@ NAMED: Final = {
     "monitoring": "sys.monitoring.register_callback().data",
 }
 if sys.version_info >= (3, 14):
+    NAMED["context of a thread"] = "threading._active[<int>]._context[request_data].data"
     NAMED["exit"] = "atexit.register()[#][#].__self__.data"
 
 PROGRAM: Final = """

@@ -410,9 +410,9 @@ find_roots(struct plus_heap_graph *graph)
     }
     graph->named = graph->roots.count;
     for (uint32_t node = graph->frames + 1; node < graph->edges.count && status == 0; node++) {
-        keeper = plus_record_table_find(&graph->keepers, graph->objects[node]);
-        if (plus_heap_graph_is_held(graph, node) && (keeper == NULL || keeper->many)) {
-            status = plus_roots_add(&graph->roots, node);
+        if (plus_heap_graph_is_held(graph, node)) {
+            keeper = plus_record_table_find(&graph->keepers, graph->objects[node]);
+            status = keeper == NULL || keeper->many ? plus_roots_add(&graph->roots, node) : 0;
         }
     }
     return status < 0 ? status : reach_all(graph);

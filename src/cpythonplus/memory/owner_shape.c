@@ -7,6 +7,7 @@
 #include "references.h"
 #include "together.h"
 
+#define MOST_STEPS 64  /* of a way; a linked list is longer */
 #define MOST_NAMES 256 /* in a dict of attributes that is looked through */
 
 static uint64_t
@@ -77,8 +78,9 @@ plus_owner_shape(const struct plus_reach *owners, uint32_t node)
 {
     const struct plus_heap_graph *graph = owners->graph;
     uint64_t shape = 1;
+    int steps = 0;
 
-    for (uint32_t at = node; at != PLUS_NO_NODE; at = owners->parent[at]) {
+    for (uint32_t at = node; at != PLUS_NO_NODE && steps < MOST_STEPS; at = owners->parent[at]) {
         uint32_t holder = owners->parent[at];
         const void *together = graph->objects[at] == NULL ? NULL : plus_together_key(owners, at);
 
@@ -90,6 +92,7 @@ plus_owner_shape(const struct plus_reach *owners, uint32_t node)
             shape = mixed(shape, graph->objects[at]);
             break;
         }
+        steps++;
         shape = mixed(mixed(shape, Py_TYPE(graph->objects[at])), name_of_step(owners, holder, at));
     }
     return shape != 0 ? shape : 1;
