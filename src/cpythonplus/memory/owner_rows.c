@@ -4,34 +4,51 @@
 #include "binding.h"
 #include "owner_path.h"
 
+#define KINDS 16   /* of parts that are told apart */
 #define DEPTH 8    /* steps below an owner that are told */
 #define SPREAD 0.5 /* of what an owner has, that lies behind them */
 
-/* (type's name, number) of what most of a node's parts are. */
+struct kind {
+    const void *key; /* the code, or the class */
+    PyTypeObject *type;
+    PyObject *code; /* NULL: they execute none */
+    const char *in;
+    Py_ssize_t count;
+};
+
+/* (name of a class, number, ""), or (that of code, number, "method") of what most of a node's parts are. */
 static PyObject *
 parts_of(const struct plus_reach *owners, uint32_t node)
 {
-    const struct plus_heap_graph *graph = owners->graph;
-    struct {
-        PyTypeObject *type;
-        Py_ssize_t count;
-    } kinds[16] = {{NULL, 0}}, *most = &kinds[0];
+    struct kind kinds[KINDS] = {{NULL, NULL, NULL, NULL, 0}}, *most = &kinds[0];
 
     for (size_t i = owners->first_child[node]; i < owners->first_child[node + 1]; i++) {
-        PyTypeObject *type = Py_TYPE(graph->objects[owners->child[i]]);
+        PyObject *op = owners->graph->objects[owners->child[i]];
+        const char *in;
+        PyObject *code = plus_together_code(op, &in);
+        struct kind kind = {NULL, Py_TYPE(op), code, code != NULL ? in : "", 0};
         size_t at = 0;
 
-        while (at < 15 && kinds[at].type != NULL && kinds[at].type != type) {
+        kind.key = kind.code != NULL ? (const void *)kind.code : kind.type;
+        while (at < KINDS - 1 && kinds[at].key != NULL && kinds[at].key != kind.key) {
             at++;
         }
-        kinds[at].type = kinds[at].type == NULL ? type : kinds[at].type;
-        kinds[at].count += kinds[at].type == type;
+        if (kinds[at].key == NULL) {
+            kinds[at] = kind;
+        }
+        kinds[at].count += kinds[at].key == kind.key;
     }
-    for (size_t at = 1; at < 16; at++) {
+    for (size_t at = 1; at < KINDS; at++) {
         most = kinds[at].count > most->count ? &kinds[at] : most;
     }
-    return most->type == NULL ? Py_NewRef(Py_None)
-                              : Py_BuildValue("(Nn)", plus_type_name(most->type), most->count);
+    if (most->key == NULL) {
+        return Py_NewRef(Py_None);
+    }
+    PyObject *name = most->code == NULL
+                         ? plus_type_name(most->type)
+                         : plus_plain_text(((PyCodeObject *)most->code)->co_qualname);
+
+    return Py_BuildValue("(Nns)", name, most->count, most->in);
 }
 
 /* Where a container is all that an object keeps much in, its entries are the object's. */

@@ -163,6 +163,15 @@ stands_for(PyObject *op, const char **in, int *distance)
     return (PyObject *)Py_TYPE(op);
 }
 
+PyObject *
+plus_together_code(PyObject *op, const char **in)
+{
+    int distance;
+    PyObject *of = stands_for(op, in, &distance);
+
+    return PyCode_Check(of) ? of : NULL;
+}
+
 static int
 count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_record_table *table)
 {

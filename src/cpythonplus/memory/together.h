@@ -29,6 +29,10 @@ int
 plus_together_count(const struct plus_reach *owners, enum plus_together_kind kind,
                     uint64_t most_bytes, struct plus_record_table *table);
 
+/* The code that an object executes, or that what it has executes, borrowed, and how it refers to that; NULL: none. */
+PyObject *
+plus_together_code(PyObject *op, const char **in);
+
 /* The key that a root which C code holds has, or a variable of a function; NULL: the node is none of these. */
 const void *
 plus_together_key(const struct plus_reach *owners, uint32_t node);

@@ -332,7 +332,7 @@ def _owner(row: dict[str, Any]) -> Owner:
         kept_before_bytes=row["kept_before_bytes"],
         objects_before=row["objects_before"],
         entries_before=row["entries_before"],
-        parts=f"{row['parts'][1]:,} {row['parts'][0]}" if row["parts"] else "",
+        parts=_direct_parts(*row["parts"]) if row["parts"] else "",
         below=spelled_below(str(row["type"]), row["below"]),
         place=place_of(row["steps"]),
     )
@@ -351,10 +351,19 @@ def _begins_thread(row: dict[str, Any]) -> bool:
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
 
+def _direct_parts(name: str, count: int, how: str) -> str:
+    """Return `6,150 tuple`, or `900 method Client.close()`."""
+    return f"{count:,} {_refers(how)} {name}()" if how else f"{count:,} {name}"
+
+
+def _refers(how: str) -> str:
+    return how if how in _EXECUTED else f"{how} with"
+
+
 def _held_name(row: dict[str, Any]) -> str:
     """Return `2 x method Client.close(), by atexit.register()`, `9 x tuple with app.Session`."""
     name = f"{row['name']}()" if row["line"] else row["name"]
-    how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
+    how = _refers(row["in"])
     by = f", {'by' if row['by'].endswith(')') else 'as'} {row['by']}" if row["by"] else ""
     return f"{row['count']:,} x {how} {name}{by}".replace("  ", " ")
 

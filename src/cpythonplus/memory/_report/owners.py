@@ -175,7 +175,7 @@ def owner_name(row: Part) -> str:
 def _short(parts: str, counted: str) -> str:
     """Return a count and a class without its module; the count of all entries is told already."""
     count, _, kind = parts.partition(" ")
-    kind = kind.rpartition(".")[2]
+    kind = kind if kind.endswith("()") else kind.rpartition(".")[2]
     return kind if f"{count} " == counted else f"{count} {kind}".strip()
 
 
