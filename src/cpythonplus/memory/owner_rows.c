@@ -195,7 +195,7 @@ add_up(const struct plus_owners_search *it, uint32_t node, struct sums *sums)
 }
 
 PyObject *
-plus_owner_row(const struct plus_owners_search *it, const struct plus_owner_row *row)
+plus_owner_as_dict(const struct plus_owners_search *it, const struct plus_owner_row *row)
 {
     const struct plus_reach *owners = it->owners;
     uint32_t node = row->of[0].node;

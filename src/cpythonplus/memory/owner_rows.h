@@ -8,7 +8,7 @@
 
 /* A dict. */
 PyObject *
-plus_owner_row(const struct plus_owners_search *it, const struct plus_owner_row *row);
+plus_owner_as_dict(const struct plus_owners_search *it, const struct plus_owner_row *row);
 
 /* A list of dicts: (function or class, file, line, number, ...) of what is told together and has grown. */
 PyObject *

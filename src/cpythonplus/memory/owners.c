@@ -14,7 +14,7 @@ rows_of(const struct plus_owners_search *it, const struct plus_owner_rows *rows)
     PyObject *list = PyList_New(0);
 
     for (size_t i = 0; i < rows->count && list != NULL; i++) {
-        plus_append_row(&list, plus_owner_row(it, &rows->all[i]));
+        plus_append_row(&list, plus_owner_as_dict(it, &rows->all[i]));
     }
     return list;
 }
