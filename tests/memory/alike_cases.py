@@ -244,6 +244,13 @@ def test_a_cache_that_fills_is_a_row_although_its_table_was_made_larger() -> Non
     assert row.amount_bytes > 8000 * 60
 
 
+def test_a_table_of_an_owner_has_no_line_of_its_own() -> None:
+    row = {"name": "m.CACHE", "type": "dict", "amount_bytes": 1 << 20}
+    for owners, told in (([], True), ([row], False)):
+        lines, _ = growth_layout({"owners": owners, "resized": [row], "seconds": 1.0}, 5)
+        assert any("m.CACHE (dict) +1 MiB" in line for line in lines) == told
+
+
 def steadily(*rows: tuple[str, int, int]) -> dict[str, object]:
     """Return a report of owners that have grown by so much, and by so much at half of the time."""
     now, then = (

@@ -57,10 +57,12 @@ def growth_layout(found: Part, top: int) -> Layout:
     lines += [f"mappings of shared memory: {', '.join(shared)}"] * bool(shared)
     lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
     rows = [_row(row, seconds, steadiness(found, row)) for row in entries(found, "owners")]
+    named = {words(row, "name") for row in rows}
     tables = [
         f"{owner_name(row)} {signed(size(row, 'amount_bytes'))}"
-        for row in entries(found, "resized")[:_MOST_KINDS]
-    ]
+        for row in entries(found, "resized")
+        if words(row, "name") not in named
+    ][:_MOST_KINDS]
     lines += [f"tables made larger, for entries to come: {', '.join(tables)}"] * bool(tables)
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
