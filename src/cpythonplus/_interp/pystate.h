@@ -192,6 +192,27 @@ plus_pystate_traceobj(const PyThreadState *tstate, bool profile)
     return profile ? PLUS_TSTATE(tstate)->c_profileobj : PLUS_TSTATE(tstate)->c_traceobj;
 }
 
+/* The first one to be told of an asynchronous generator, or the one that ends it; the names of the thread's own data; the
+ * exception that it handles outside of generators.  Borrowed, or NULL. */
+static inline PyObject *
+plus_pystate_asyncgen_hook(const PyThreadState *tstate, bool finalizer)
+{
+    return finalizer ? PLUS_TSTATE(tstate)->async_gen_finalizer
+                     : PLUS_TSTATE(tstate)->async_gen_firstiter;
+}
+
+static inline PyObject *
+plus_pystate_dict(const PyThreadState *tstate)
+{
+    return PLUS_TSTATE(tstate)->dict;
+}
+
+static inline PyObject *
+plus_pystate_exception(const PyThreadState *tstate)
+{
+    return PLUS_TSTATE(tstate)->exc_state.exc_value;
+}
+
 #if PY_VERSION_HEX < 0x030C0000
 /* Exchanges the trace function alone: whose object it is knows the caller.  3.11 calls it without having been told,
  * later versions would not. */

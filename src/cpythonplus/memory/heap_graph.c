@@ -1,7 +1,7 @@
 /* Two walks: the first gives numbers to objects, the second finds who refers to whom.
  *
- * Roots are, in this order: modules; frames; and what is referred to more often than the walk can see, so that C code, the
- * interpreter or an operand stack holds it.  What no root leads to is garbage, or is held in a way that cannot be seen;
+ * Roots are, in this order: modules; frames; what the interpreter is known to hold (keepers.c); and what is referred to more
+ * often than the walk can see, so that C code, the interpreter or an operand stack holds it.  What no root leads to is garbage, or is held in a way that cannot be seen;
  * plus_graph_reach_all() makes roots of some of it.  Counts of immortal objects say nothing: of those only what nobody
  * refers to is a root.
  */
@@ -245,8 +245,8 @@ number_all(struct building *it)
 
 /* ---- edges ---------------------------------------------------------------------------------------- */
 
-static int
-add_edge(struct plus_heap_graph *graph, uint32_t from, uint32_t to)
+int
+plus_heap_graph_add_edge(struct plus_heap_graph *graph, uint32_t from, uint32_t to)
 {
     if (graph->pair_count == graph->pair_room) {
         size_t room = graph->pair_room > 0 ? graph->pair_room + graph->pair_room / 2 : 1 << 16;
@@ -270,7 +270,7 @@ connect(PyObject *from, PyObject *to, void *arg)
     uint32_t target = plus_heap_graph_node(it->graph, to);
     uint32_t source = target == PLUS_NO_NODE ? PLUS_NO_NODE : node_of(it, from);
 
-    return source == PLUS_NO_NODE ? 0 : add_edge(it->graph, source, target);
+    return source == PLUS_NO_NODE ? 0 : plus_heap_graph_add_edge(it->graph, source, target);
 }
 
 static int
@@ -285,7 +285,7 @@ connect_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
     }
     uint32_t target = plus_heap_graph_node(it->graph, value);
 
-    return target == PLUS_NO_NODE ? 0 : add_edge(it->graph, it->frame, target);
+    return target == PLUS_NO_NODE ? 0 : plus_heap_graph_add_edge(it->graph, it->frame, target);
 }
 
 /* From pairs to rows. */
@@ -331,7 +331,7 @@ connect_all(struct building *it)
     if (status == 0) {
         status = plus_heap_walk(&visitor, NULL);
     }
-    return status < 0 ? status : sort_edges(graph);
+    return status;
 }
 
 /* ---- roots ---------------------------------------------------------------------------------------- */
@@ -351,8 +351,8 @@ add_modules(struct plus_heap_graph *graph)
     return status;
 }
 
-static bool
-is_held(const struct plus_heap_graph *graph, uint32_t node)
+bool
+plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node)
 {
     PyObject *op = graph->objects[node];
 
@@ -400,9 +400,20 @@ find_roots(struct plus_heap_graph *graph)
     for (uint32_t node = 1; node <= graph->frames && status == 0; node++) {
         status = plus_roots_add(&graph->roots, node);
     }
+    graph->framed = graph->roots.count;
+    const struct plus_keeper *keeper;
+    for (size_t at = 0;
+         status == 0 && (keeper = plus_record_table_next(&graph->keepers, &at)) != NULL;) {
+        status = keeper->many
+                     ? 0
+                     : plus_roots_add(&graph->roots, plus_heap_graph_node(graph, keeper->op));
+    }
     graph->named = graph->roots.count;
     for (uint32_t node = graph->frames + 1; node < graph->edges.count && status == 0; node++) {
-        status = is_held(graph, node) ? plus_roots_add(&graph->roots, node) : 0;
+        if (plus_heap_graph_is_held(graph, node)) {
+            keeper = plus_record_table_find(&graph->keepers, graph->objects[node]);
+            status = keeper == NULL || keeper->many ? plus_roots_add(&graph->roots, node) : 0;
+        }
     }
     return status < 0 ? status : reach_all(graph);
 }
@@ -415,17 +426,22 @@ plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *a
     struct building it = {
         .graph = graph, .arenas = arenas, .types = PLUS_RECORD_TABLE(struct measured)};
 
-    *graph = (struct plus_heap_graph){.frames = 0};
+    *graph = (struct plus_heap_graph){.keepers = PLUS_RECORD_TABLE(struct plus_keeper)};
     int status = number_all(&it);
 
     if (status == 0) {
         status = connect_all(&it);
     }
-    if (status == 0) {
-        status = find_roots(graph);
-    }
     plus_record_table_clear(&it.types);
     return status;
+}
+
+int
+plus_heap_graph_finish(struct plus_heap_graph *graph)
+{
+    int status = sort_edges(graph);
+
+    return status < 0 ? status : find_roots(graph);
 }
 
 struct wanted {

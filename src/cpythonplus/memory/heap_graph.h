@@ -10,8 +10,17 @@
 
 #include "../_base/compat.h"
 #include "../_base/granules.h"
+#include "../_base/record_table.h"
 #include "../_interp/arenas.h"
 #include "dominators.h"
+
+/* An object that the interpreter holds, by the call that has given it. */
+struct plus_keeper {
+    PyObject *op;
+    const char *by;       /* stays */
+    unsigned long number; /* of a signal; threading.get_ident() of a thread; 0 */
+    bool many;            /* it may be one of many: such are told together, as what C code holds */
+};
 
 struct plus_heap_graph {
     struct plus_graph edges;
@@ -21,8 +30,10 @@ struct plus_heap_graph {
     uint64_t *bytes;
     uint32_t *members; /* objects that count with a node, itself too */
     struct plus_roots roots;
-    /* So many of the roots are modules; then frames; then what others hold; then what nobody leads to. */
-    size_t modules, named, held;
+    /* So many of the roots are modules; then frames; then what the interpreter holds; then what others hold; then what nobody
+     * leads to. */
+    size_t modules, framed, named, held;
+    struct plus_record_table keepers; /* of struct plus_keeper, by object */
     uint64_t total_objects, total_bytes;
     uint64_t large_bytes;          /* of blocks above 512 bytes, which pymalloc leaves to malloc */
     uint64_t small_bytes;          /* of those in pymalloc's arenas, as it rounds them up */
@@ -35,9 +46,21 @@ struct plus_heap_graph {
     uint32_t *in_count;
 };
 
-/* arenas: pymalloc's, or none.  0, or -ENOMEM. */
+/* Nodes, and edges as far as tp_traverse tells them.  arenas: pymalloc's, or none.  0, or -ENOMEM. */
 int
 plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
+
+/* One more edge.  0, or -ENOMEM. */
+int
+plus_heap_graph_add_edge(struct plus_heap_graph *graph, uint32_t from, uint32_t to);
+
+/* Behind the last edge and the last keeper: finds the roots.  0, or -ENOMEM. */
+int
+plus_heap_graph_finish(struct plus_heap_graph *graph);
+
+/* Whether somebody beside the objects that were found holds it. */
+bool
+plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node);
 
 /* The node of an object; PLUS_NO_NODE: it has none. */
 uint32_t

@@ -4,10 +4,6 @@
 
 #include "reach.h"
 
-/* What is told of a look to a later one: a block from malloc; NULL: no memory. */
-void *
-plus_owners_mark(const struct plus_reach *owners, size_t *bytes);
-
 /* A new dict of plain data (owners_py.c says of what); NULL with an exception.  before: a mark, or NULL.  least: bytes
  * from which on something is told.  asked: a class that is told in any case, or NULL. */
 PyObject *

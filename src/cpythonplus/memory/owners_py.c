@@ -11,6 +11,8 @@
 #include "c_allocator.h"
 #include "heap_copy.h"
 #include "heap_walk.h"
+#include "keepers.h"
+#include "owner_mark.h"
 #include "owners.h"
 
 struct order {
@@ -54,6 +56,8 @@ work(void *arg)
     void *before = map_mark(order->before, &before_bytes);
 
     if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
+        plus_keepers_connect_subclasses(&graph) < 0 || plus_keepers_find(&graph) < 0 ||
+        plus_heap_graph_finish(&graph) < 0 ||
         plus_reach_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
@@ -100,6 +104,7 @@ memory_owners(PyObject *module, PyObject *args)
     if (plus_heap_walk_raises()) {
         return NULL;
     }
+    (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* no proof can be made in the copy */
     order.least = least;
     order.asked = (PyTypeObject *)asked;
     if (marks) {

@@ -201,11 +201,12 @@ find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
             }
             search->done[node] = true;
             owners->queue[(*tail)++] = node;
-            owners->anchor[node] =
-                is_garbage ? PLUS_GARBAGE
-                : holder == PLUS_NO_NODE || plus_reach_is_namespace(owners, holder)
-                    ? node
-                    : owners->anchor[holder];
+            /* A class in a list has no name of its own, and what is in its namespace neither. */
+            bool is_named = holder == PLUS_NO_NODE || (plus_reach_is_namespace(owners, holder) &&
+                                                       owners->anchor[holder] == holder);
+            owners->anchor[node] = is_garbage ? PLUS_GARBAGE
+                                   : is_named ? node
+                                              : owners->anchor[holder];
             status = leave(search, node);
         }
         bucket->count = 0;
@@ -219,7 +220,8 @@ find_paths(struct plus_reach *owners)
 {
     const struct plus_heap_graph *graph = owners->graph;
     const struct plus_roots *roots = &graph->roots;
-    size_t ends[] = {graph->modules, graph->named, graph->held, roots->count}, begin = 0;
+    size_t ends[] = {graph->modules, graph->framed, graph->named, graph->held, roots->count};
+    size_t begin = 0, groups = sizeof ends / sizeof ends[0];
     struct search search = {.owners = owners};
     uint32_t tail = 0;
     int status = 0;
@@ -230,12 +232,12 @@ find_paths(struct plus_reach *owners)
         return -ENOMEM;
     }
     memset(search.distance, 0xff, graph->edges.count * sizeof *search.distance);
-    for (size_t group = 0; group < 4 && status == 0; begin = ends[group++]) {
+    for (size_t group = 0; group < groups && status == 0; begin = ends[group++]) {
         for (size_t i = begin; i < ends[group] && status == 0; i++) {
             status = meet(&search, roots->nodes[i], PLUS_NO_NODE, 0);
         }
         if (status == 0) {
-            status = find_paths_from(&search, group == 3, &tail);
+            status = find_paths_from(&search, group == groups - 1, &tail);
         }
     }
     return status;

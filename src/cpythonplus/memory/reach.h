@@ -14,8 +14,8 @@ struct plus_reach {
     uint64_t *kept; /* bytes that would be freed with a node */
     uint32_t *
         queue; /* nodes in the order of their distance from the roots, one group of these after the other */
-    uint32_t *parent;        /* on a shortest path from a root; PLUS_NO_NODE: it is one */
-    uint32_t *anchor;        /* the first on that path that is no namespace */
+    uint32_t *parent; /* on a shortest path from a root; PLUS_NO_NODE: it is one */
+    uint32_t *anchor; /* the first on that path that is no namespace, or the last if all are */
     uint64_t *reached_bytes; /* of all whose shortest path leads through a node, and of itself */
     uint32_t *reached_objects;
     size_t *first_child; /* nodes whose parent a node is; of node 0, the roots */

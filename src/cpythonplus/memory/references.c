@@ -1,5 +1,7 @@
 #include "references.h"
 
+#include <string.h>
+
 #include "../_interp/layouts.h"
 
 typedef int (*visitor)(PyObject *name, const char *field, PyObject *value, void *arg);
@@ -42,7 +44,19 @@ plus_attributes_visit(PyObject *op, visitor visit, void *arg)
 struct wanted {
     PyObject *target, *name;
     const char *field;
+    bool found;
 };
+
+static int
+take_name(PyObject *name, const char *field, PyObject *value, void *arg)
+{
+    bool found = name == NULL && strcmp(field, "name") == 0;
+
+    if (found) {
+        ((struct wanted *)arg)->name = value;
+    }
+    return found;
+}
 
 static int
 compare_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
@@ -62,6 +76,35 @@ static PyObject *
 label_with(const char *kind, PyObject *name)
 {
     return Py_BuildValue("(sN)", kind, Py_NewRef(name));
+}
+
+/* A mapping of contextvars visits its values, each in front of the variable that it belongs to. */
+static int
+compare_value(PyObject *op, void *arg)
+{
+    struct wanted *wanted = arg;
+
+    if (wanted->found) {
+        wanted->found = false;
+        wanted->name = op;
+        return 1;
+    }
+    wanted->found = op == wanted->target;
+    return 0;
+}
+
+static PyObject *
+context_label(PyObject *from, PyObject *to)
+{
+    struct wanted variable = {.target = to}, name = {.target = NULL};
+
+    (void)Py_TYPE(from)->tp_traverse(from, compare_value, &variable);
+    if (variable.name == NULL || !PyContextVar_CheckExact(variable.name)) {
+        return label_with("", Py_None);
+    }
+    (void)plus_attributes_visit(variable.name, take_name, &name);
+    return name.name == NULL ? label_with("", Py_None)
+                             : label_with("variable of context", name.name);
 }
 
 static PyObject *
@@ -119,6 +162,10 @@ plus_reference_label(PyObject *from, PyObject *to)
     }
     else if (PyTuple_Check(from)) {
         label = items_label(((PyTupleObject *)from)->ob_item, PyTuple_GET_SIZE(from), to);
+    }
+    else if (strncmp(Py_TYPE(from)->tp_name, "hamt_", 5) == 0 &&
+             PyType_HasFeature(Py_TYPE(from), Py_TPFLAGS_IMMUTABLETYPE)) {
+        label = context_label(from, to);
     }
     return label != NULL || PyErr_Occurred() ? label : attribute_label(from, to);
 }

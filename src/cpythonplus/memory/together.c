@@ -31,7 +31,7 @@ get(struct plus_record_table *table, PyObject *of, int distance)
 
     if (row != NULL && row->of == NULL) {
         row->of = of;
-        row->in = "";
+        row->in = row->by = "";
     }
     return row;
 }
@@ -163,6 +163,15 @@ stands_for(PyObject *op, const char **in, int *distance)
     return (PyObject *)Py_TYPE(op);
 }
 
+PyObject *
+plus_together_code(PyObject *op, const char **in)
+{
+    int distance;
+    PyObject *of = stands_for(op, in, &distance);
+
+    return PyCode_Check(of) ? of : NULL;
+}
+
 static int
 count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_record_table *table)
 {
@@ -178,7 +187,12 @@ count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_rec
             struct plus_together *row = get(table, of, distance);
             status = count_node(owners, node, row);
             if (status == 0) {
+                const struct plus_keeper *keeper =
+                    plus_record_table_find(&graph->keepers, graph->objects[node]);
+                const char *by = keeper == NULL ? "" : keeper->by;
                 row->in = in;
+                row->by = row->count == 1 || strcmp(row->by, by) == 0 ? by : "";
+                row->has_names |= keeper != NULL && keeper->number != 0;
             }
         }
     }
@@ -199,7 +213,8 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
         return NULL;
     }
     if (holder == PLUS_NO_NODE) {
-        return key_of(stands_for(op, &in, &distance), distance);
+        PyObject *of = stands_for(op, &in, &distance); /* first: it says the distance */
+        return key_of(of, distance);
     }
     /* One variable of all frames of a function, as far as its class tells. */
     uintptr_t code = (uintptr_t)graph->codes[holder - 1], type = (uintptr_t)Py_TYPE(op);

@@ -18,6 +18,8 @@ struct plus_together {
     const void *key; /* an address that no object has; the same in a later look */
     PyObject *of;    /* a code object, or a class */
     const char *in;  /* "method", "tuple" ...: what C code holds refers to `of`; "" */
+    const char *by;  /* the call that has given all of them to the interpreter; "" */
+    bool has_names;  /* each has a name of its own: that of its thread */
     uint64_t bytes, objects;
     uint32_t count;
 };
@@ -26,6 +28,10 @@ struct plus_together {
 int
 plus_together_count(const struct plus_reach *owners, enum plus_together_kind kind,
                     uint64_t most_bytes, struct plus_record_table *table);
+
+/* The code that an object executes, or that what it has executes, borrowed, and how it refers to that; NULL: none. */
+PyObject *
+plus_together_code(PyObject *op, const char **in);
 
 /* The key that a root which C code holds has, or a variable of a function; NULL: the node is none of these. */
 const void *

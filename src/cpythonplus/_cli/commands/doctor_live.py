@@ -34,6 +34,7 @@ _NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
 _LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
+_HALFWAY_FROM_S = 20.0
 _SHORTEST_S = 0.1
 _LONGEST_S = 1e6
 
@@ -287,19 +288,36 @@ def _read_report(file: str) -> dict[str, object]:
 def _growth(client: Client, request: Request) -> int:
     """Look twice, and tell what has grown between."""
     from cpythonplus.memory._agent.client import own_name
+    from cpythonplus.memory._agent.comparing import with_halfway
 
     seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
     client.ask("mark", doctor)
     client.close()  # others may ask meanwhile
     try:
-        time.sleep(seconds)
+        halfway = _wait(client, seconds, doctor)
     except KeyboardInterrupt:
         client.ask("forget_mark", doctor)
         raise
     target = client.ask("hello")
-    found: dict[str, object] = {"target": target, "growth": client.ask("growth", doctor)}
+    growth = client.ask("growth", doctor)
+    found: dict[str, object] = {
+        "target": target,
+        "growth": growth if halfway is None else with_halfway(growth, halfway),
+    }
     client.close()
     return _tell_report(found, request)
+
+
+def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
+    """Sleep, and look once more at half of a longer time: what is steady then is rather a leak."""
+    if seconds < _HALFWAY_FROM_S:
+        time.sleep(seconds)
+        return None
+    time.sleep(seconds / 2)
+    halfway = client.ask("growth_so_far", doctor)
+    client.close()
+    time.sleep(seconds / 2)
+    return halfway
 
 
 def _cycles(client: Client, request: Request) -> int:

@@ -1,12 +1,14 @@
 """What has grown between two reports that were saved: the same as between two looks, from JSON."""
 
+import re
 from datetime import datetime
 
 from cpythonplus._base.reading import Examination, Part, amount, entries, known, part, size, words
 
-__all__ = ["compared"]
+__all__ = ["compared", "with_halfway"]
 
 _UNKNOWN = -1
+_NUMBER = re.compile(r"^[\d,]+ x ")
 
 
 def compared(before: Examination, after: Examination) -> dict[str, object]:
@@ -53,6 +55,15 @@ def compared(before: Examination, after: Examination) -> dict[str, object]:
     }
 
 
+def with_halfway(growth: Part, halfway: Part) -> dict[str, object]:
+    """Return a growth with what its owners had grown by when it was looked at between the two."""
+    amounts = {_key(row): size(row, "amount_bytes") for row in entries(halfway, "owners")}
+    rows = [
+        {**row, "halfway_bytes": amounts.get(_key(row), 0)} for row in entries(growth, "owners")
+    ]
+    return {**growth, "owners": rows, "halfway_seconds": amount(halfway, "seconds")}
+
+
 def _owners(report: Examination, which: str) -> Part:
     found = part(report, "owners")
     if found is None:
@@ -67,7 +78,8 @@ def _differ(targets: list[Part], name: str, by: int) -> bool:
 
 
 def _key(row: Part) -> tuple[str, str]:
-    return words(row, "name"), words(row, "type")
+    """Return what a row is called in both; of many together the number has changed."""
+    return _NUMBER.sub("", words(row, "name")), words(row, "type")
 
 
 def _grown(row: Part, before: Part) -> dict[str, object]:

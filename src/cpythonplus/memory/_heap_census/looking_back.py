@@ -143,10 +143,15 @@ def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
 
 def _told_steps(steps: "Sequence[Step]", *, show_keys: bool) -> Iterator[PathStep]:
     """Yield the steps of a way that the copy of the process has found."""
+    from cpythonplus.memory._owners.spelling import spelled
+
     (how, label, kind), *others = steps
     in_namespace = False
     if how == "module":
         yield PathStep(f"module {label}")
+    elif how == "keeper":
+        yield PathStep(spelled([steps[0]]))
+        yield PathStep("", kind)
     else:
         is_variable = how == "variable"
         yield PathStep(
@@ -157,7 +162,7 @@ def _told_steps(steps: "Sequence[Step]", *, show_keys: bool) -> Iterator[PathSte
         if how == "dict":
             in_namespace = True
             continue
-        whole = show_keys or how == "index"
+        whole = show_keys or how in ("index", "interned")
         shown = f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=whole)
         step = _reference_word(how, label, shown, in_namespace=in_namespace)
         yield PathStep(step or how or f"in the {kind}", target)
@@ -246,6 +251,9 @@ def path_steps(
 
 def _reference_word(how: str, label: object, shown: str, *, in_namespace: bool) -> str:
     """Return `.name` or `[key]`, or nothing if it is neither.  shown: the key in words."""
-    if how == "attribute" or (how == "key" and in_namespace and type(label) is str):
+    is_key = how in ("key", "interned")
+    if how == "attribute" or (is_key and in_namespace and type(label) is str):
         return f".{label}"
-    return f"[{shown}]" if how in ("key", "index") else ""
+    if how == "variable of context":
+        return f"[{label}]"
+    return f"[{shown}]" if is_key or how == "index" else ""

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import re
 import sys
 from _socket import AF_INET, AF_INET6, inet_ntop  # socket itself makes 900 objects
 from collections import Counter
@@ -19,10 +20,16 @@ __all__ = [
     "entries",
     "exit_callbacks",
     "interned_strings",
+    "shared_mappings",
     "thread_kinds",
 ]
 
 _PROC: Final = "/proc/self"
+_SHARED: Final = "/dev/shm"  # noqa: S108  # a name
+_RANDOM: Final = re.compile(r"[0-9A-Za-z]*\d[0-9A-Za-z]*|(?<=mp-)\w+|(?<=_)[a-f]{8}$")
+"""What is another in each name: numbers, and what multiprocessing draws."""
+_DELETED: Final = " (deleted)"
+_MOST_MAPS: Final = 16 << 20
 _MOST_SOCKETS: Final = 4 << 20
 """Bytes of a table of the kernel's that are read."""
 _LISTENS: Final = "0A"
@@ -57,10 +64,25 @@ def _kind(target: str, peers: Mapping[str, str]) -> str:
         folder = target.rpartition("/")[0]
         if target.startswith("/memfd:"):
             return "memfd"
-        return folder if folder == "/dev/shm" else f"files in {folder or '/'}"  # noqa: S108  # a name
+        return _shared(target) if folder == _SHARED else f"files in {folder or '/'}"
     if sort == "anon_inode":
         return rest.strip("[]").replace("eventpoll", "epoll")
     return peers.get(rest.strip("[]"), sort) if sort == "socket" else sort
+
+
+def _shared(file: str) -> str:
+    """Return the kind of a file of shared memory, without what is another in each."""
+    return _RANDOM.sub("*", file.removesuffix(_DELETED))
+
+
+def shared_mappings() -> dict[str, int]:
+    """Return the mappings of shared memory without a file on disk, by kind."""
+    counts: Counter[str] = Counter()
+    for line in os.fsdecode(read_bytes(f"{_PROC}/maps", _MOST_MAPS)).splitlines():
+        file = line[line.find("/") :] if "/" in line else ""
+        if file.startswith((f"{_SHARED}/", "/memfd:", "/SYSV", "/dev/zero")) and " rw-s " in line:
+            counts[_shared(file)] += 1
+    return dict(counts)
 
 
 def _peers() -> dict[str, str]:

@@ -19,6 +19,7 @@ from cpythonplus.memory._owners.counting import (
     entries,
     exit_callbacks,
     interned_strings,
+    shared_mappings,
     thread_kinds,
 )
 from cpythonplus.memory._owners.model import (
@@ -76,6 +77,7 @@ class _Look:
             "threads": thread_kinds(),
             "exit_callbacks": {"": exit_callbacks()},
             "interned": {"": interned_strings()},
+            "shared": shared_mappings(),
         }
         self.threads, self.descriptors = entries("/proc/self/task"), entries("/proc/self/fd") - 1
         memory = resident(pins=False)
@@ -156,6 +158,7 @@ class Mark:
             collects=_native.memory_agent_collects(),
             frozen_objects=gc.get_freeze_count(),
             owners=_owners(found) if found else (),
+            resized=tuple(map(_owner, found["resized"])) if found else (),
             classes=_classes(found["classes"]) if found else (),
             losses=walk_losses(),
             lost=lost,
@@ -305,7 +308,10 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
         for row in found["unreached"]
     ]
-    rows += [_together(row, "held by C code", _held_name(row)) for row in found["held"]]
+    rows += [
+        _together(row, f"held by {'the interpreter' if row['by'] else 'C code'}", _held_name(row))
+        for row in found["held"]
+    ]
     rows += [
         _together(row, "nothing on the heap refers to them", f"{row['count']:,} x {row['name']}")
         for row in found["left"]
@@ -315,8 +321,9 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
 
 
 def _owner(row: dict[str, Any]) -> Owner:
+    alike = row["alike"]
     return Owner(
-        name=spelled(row["steps"]),
+        name=f"{alike:,} x " * (alike > 1) + spelled(row["steps"], general=alike > 1),
         type=_kind(row),
         amount_bytes=row["amount_bytes"],
         kept_bytes=row["kept_bytes"],
@@ -325,7 +332,7 @@ def _owner(row: dict[str, Any]) -> Owner:
         kept_before_bytes=row["kept_before_bytes"],
         objects_before=row["objects_before"],
         entries_before=row["entries_before"],
-        parts=f"{row['parts'][1]:,} {row['parts'][0]}" if row["parts"] else "",
+        parts=_direct_parts(*row["parts"]) if row["parts"] else "",
         below=spelled_below(str(row["type"]), row["below"]),
         place=place_of(row["steps"]),
     )
@@ -344,11 +351,21 @@ def _begins_thread(row: dict[str, Any]) -> bool:
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
 
+def _direct_parts(name: str, count: int, how: str) -> str:
+    """Return `6,150 tuple`, or `900 method Client.close()`."""
+    return f"{count:,} {_refers(how)} {name}()" if how else f"{count:,} {name}"
+
+
+def _refers(how: str) -> str:
+    return how if how in _EXECUTED else f"{how} with"
+
+
 def _held_name(row: dict[str, Any]) -> str:
-    """Return `1,602 x method Client.close()`, `90 x tuple with app.Session`, or `3 x app.Job`."""
+    """Return `2 x method Client.close(), by atexit.register()`, `9 x tuple with app.Session`."""
     name = f"{row['name']}()" if row["line"] else row["name"]
-    how = row["in"] if row["in"] in _EXECUTED else f"{row['in']} with"
-    return f"{row['count']:,} x {how} {name}".replace("  ", " ")
+    how = _refers(row["in"])
+    by = f", {'by' if row['by'].endswith(')') else 'as'} {row['by']}" if row["by"] else ""
+    return f"{row['count']:,} x {how} {name}{by}".replace("  ", " ")
 
 
 def _together(row: dict[str, Any], kind: str, name: str) -> Owner:

@@ -12,17 +12,19 @@ __all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Wh
 class Owner(Data):
     """An object that others are kept by, as far as their shortest way from a named object tells.
 
-    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Or
+    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Many whose
+    ways look alike are one row, `20 x queue of worker()`, with their sums. Or
     `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
-    nobody leads to; of `held by C code`: so many of a class, or that refer to one, or that execute
-    one function; or of `nothing on the heap refers to them`: objects that the collector does not
-    know.
+    nobody leads to; of `held by C code` or `held by the interpreter`: so many of a class, or that
+    refer to one, or that execute one function; or of `nothing on the heap refers to them`: objects
+    that the collector does not know.
     amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
     be freed with it, itself included; where others lead to the same, that is less.
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for
-    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. below: the
-    way from it that most of what it reaches lies behind, as `[...].__traceback__`, "" for none.
-    place: where it is made.
+    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`, or by what
+    they execute, as `900 method Client.close()`. below: the way from it that most of what it
+    reaches lies behind, as `[...].__traceback__`, "" for none. place: where it is made.
+    halfway_bytes: by how much it had grown at half of the time, -1 where nobody has looked then.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Owner(Data):
     parts: str = ""
     below: str = ""
     place: Place = field(default_factory=Place)
+    halfway_bytes: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +108,8 @@ class Counted(Data):
     """How many there are of one kind, now and before.
 
     what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`,
-    of `atexit`; or `interned`, strings. kind: as `epoll`, `pipe`, `socket to 10.0.0.7:5432`,
-    `files in /tmp`, `worker()`.
+    of `atexit`; `interned`, strings; or `shared`, mappings of shared memory. kind: as `epoll`,
+    `pipe`, `socket to 10.0.0.7:5432`, `files in /tmp`, `/dev/shm/psm_*`, `worker()`.
     """
 
     what: str
@@ -124,6 +127,9 @@ class Growth(Examined):
     parts: of rss_bytes, what has grown most first. kinds: what there is another number of.
     pause_ns: how long the program was paused, the longer of two. collects: whether the collector
     is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
+    halfway_seconds: when `doctor growth` has looked a third time, between the two; 0: it has not.
+    resized: dicts, sets and lists whose tables were made larger than their entries ask for, and by
+    how much; this is in no amount of an owner.
     """
 
     examination = "growth"
@@ -150,3 +156,5 @@ class Growth(Examined):
     classes: tuple[ClassKept, ...]
     losses: tuple[str, ...] = ()
     lost: str = ""
+    resized: tuple[Owner, ...] = ()
+    halfway_seconds: float = 0.0

@@ -1,6 +1,7 @@
 """Names for ways through the heap, and the lines of the program that they begin at."""
 
 import re
+import signal
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ _MOST_SOURCE: Final = 4 << 20
 _MOST_OF_LINE: Final = 500
 """Characters. The work of a pattern grows with the square: a table of data is one line, too."""
 _LOCAL: Final = "_thread._local"
+_KEYS: Final = ("key", "interned")
+"""The latter is a word of the program, and nobody's secret."""
 
 
 class _Named(NamedTuple):
@@ -80,10 +83,13 @@ class _Walk:
     def begun(self, step: Step) -> _Named:
         """Take the first step."""
         how, label, self.owner = step
+        self.in_local = self.owner == _LOCAL
         if how == "variable":
             return _Named(f"{label[0]} of {label[1]}()", str(label[0]), "variable")
         if how == "module":
             return _Named(str(label), "", "")
+        if how == "keeper":
+            return _Named(_keeper(*label, general=self.general), "", "")
         if label is not None:
             return _Named(f"{label}: {self.owner}", "", "")
         return _Named(f"C code, or a thread, has it: {self.owner}", "", "")
@@ -92,24 +98,31 @@ class _Walk:
         """Take another step; None: it adds nothing to the name."""
         how, label, kind = step
         if self.in_local:  # the interpreter's own dicts, up to the one with the thread's names
-            self.in_local = how != "key" or type(label) is not str
+            self.in_local = how not in _KEYS or type(label) is not str
             return None if self.in_local else self._left(_Named(f".{label}", label, _LOCAL), step)
         self.in_local = kind == _LOCAL
         if how == "dict":
             self.in_names = True
             return None
-        if how == "attribute" or (how == "key" and self.in_names and type(label) is str):
-            return self._left(_Named(f".{label}", str(label), self.owner), step)
-        if how in ("key", "index"):
-            return self._left(_Named("[...]" if self.general else f"[{_key(label, how)}]"), step)
         if how == "...":
             return _Named(" ... ")
-        return self._left(self._unlabelled(kind, last=last), step)
+        return self._left(self._labelled(how, label) or self._unlabelled(kind, last=last), step)
+
+    def _labelled(self, how: str, label: Any) -> _Named | None:  # noqa: ANN401  # of many kinds
+        if how == "attribute" or (how in _KEYS and self.in_names and type(label) is str):
+            return _Named(f".{label}", str(label), self.owner)
+        if how == "variable of context":
+            return _Named(f"[{label}]")
+        if how in _KEYS or how == "index":
+            return _Named("[...]" if self.general else f"[{_key(label, how)}]")
+        return None
 
     def _unlabelled(self, kind: str, *, last: bool) -> _Named | None:
+        if kind in _CLASSES:
+            return _Named(".__class__")
         if kind == "traceback":
             return _Named(".tb_next" if self.owner == "traceback" else ".__traceback__")
-        unnamed = last or kind.startswith(("dict", "list", "set", "tuple"))
+        unnamed = last or kind.startswith(("dict", "list", "set", "tuple", "hamt"))
         return None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}")
 
     def _left(self, named: _Named | None, step: Step) -> _Named | None:
@@ -119,8 +132,18 @@ class _Walk:
         return named
 
 
+def _keeper(by: str, number: int, *, general: bool) -> str:
+    """Return by which call the interpreter has got something, and for which thread or signal."""
+    if by.startswith("signal"):
+        names = {int(each): each.name for each in signal.valid_signals() if hasattr(each, "name")}
+        return f"{by}({names.get(number, number)})"
+    threads = getattr(sys.modules.get("threading"), "_active", {})
+    name = getattr(threads.get(number), "name", None)
+    return by if general or type(name) is not str else by.replace("a thread", name)
+
+
 def _key(label: Any, how: str) -> str:  # noqa: ANN401  # of many kinds
-    return f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=how == "index")
+    return f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=how != "key")
 
 
 # ---- where it is written ------------------------------------------------------------------------

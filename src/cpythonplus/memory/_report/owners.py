@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from cpythonplus._base.reading import Part, amount, entries, inside, size, words
+from cpythonplus._base.reading import Part, amount, entries, inside, known, size, words
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import Layout, objects, signed, table
 from cpythonplus.memory._report.labels import label
@@ -15,6 +15,7 @@ __all__ = [
     "owners_layout",
     "parts_grown",
     "rss_change",
+    "steadiness",
 ]
 
 _MOST_WAYS: Final = 2
@@ -30,7 +31,7 @@ def owners_layout(found: Part, top: int) -> Layout:
     lines += _c_heap(found, None)
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
-    rows = [_row(row, 0.0) for row in entries(found, "owners")]
+    rows = [_row(row, 0.0, "") for row in entries(found, "owners")]
     columns = "reaches:size=amount_bytes|keeps:size=kept_bytes|objects:count|owner|entries|of=parts"
     columns += "|made at=at"
     return tuple(lines), (
@@ -52,8 +53,17 @@ def growth_layout(found: Part, top: int) -> Layout:
         before, now = size(found, f"{name}_before"), size(found, name)
         told = ", ".join(kinds_grown(found, name))
         lines += [f"{name}: {before:,} -> {now:,}{': ' if told else ''}{told}"] * (now != before)
+    shared = kinds_grown(found, "shared")
+    lines += [f"mappings of shared memory: {', '.join(shared)}"] * bool(shared)
     lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
-    rows = [_row(row, seconds) for row in entries(found, "owners")]
+    rows = [_row(row, seconds, steadiness(found, row)) for row in entries(found, "owners")]
+    named = {words(row, "name") for row in rows}
+    tables = [
+        f"{owner_name(row)} {signed(size(row, 'amount_bytes'))}"
+        for row in entries(found, "resized")
+        if words(row, "name") not in named
+    ][:_MOST_KINDS]
+    lines += [f"tables made larger, for entries to come: {', '.join(tables)}"] * bool(tables)
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
         lines += _collector(found)
     if lost := words(found, "lost"):
@@ -114,7 +124,17 @@ def _collector(found: Part) -> list[str]:
     return lines
 
 
-def _row(row: Part, seconds: float) -> Part:
+def steadiness(found: Part, row: Part) -> str:
+    """Return "steady" if a row has grown in both parts of the time, "uneven"; "": unknown."""
+    more, seconds = size(row, "amount_bytes"), amount(found, "seconds")
+    share = amount(found, "halfway_seconds") / seconds if seconds > 0 else 0.0
+    if not 0 < share < 1 or more <= 0 or not known(row, "halfway_bytes"):
+        return ""
+    then = amount(row, "halfway_bytes") / more
+    return "steady" if share / 2 <= then <= (1 + share) / 2 else "uneven"
+
+
+def _row(row: Part, seconds: float, steady: str) -> Part:
     entries_now, entries_then = amount(row, "entries"), amount(row, "entries_before")
     counted = f"{int(entries_now):,}" if entries_now >= 0 else ""
     rate = ""
@@ -133,7 +153,7 @@ def _row(row: Part, seconds: float) -> Part:
         "owner": owner_name(row),
         "entries": counted,
         "parts": " in ".join(filter(None, parts)),
-        "rate": rate,
+        "rate": ", ".join(filter(None, (rate, steady))),
         "at": f"{_with_package(file)}:{line}" if line else "",
     }
 
@@ -157,7 +177,7 @@ def owner_name(row: Part) -> str:
 def _short(parts: str, counted: str) -> str:
     """Return a count and a class without its module; the count of all entries is told already."""
     count, _, kind = parts.partition(" ")
-    kind = kind.rpartition(".")[2]
+    kind = kind if kind.endswith("()") else kind.rpartition(".")[2]
     return kind if f"{count} " == counted else f"{count} {kind}".strip()
 
 

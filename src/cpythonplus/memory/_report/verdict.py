@@ -20,12 +20,21 @@ from cpythonplus._base.reading import (
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import objects
 from cpythonplus.memory._report.labels import label
-from cpythonplus.memory._report.owners import kinds_grown, owner_name, parts_grown, rss_change
+from cpythonplus.memory._report.owners import (
+    kinds_grown,
+    owner_name,
+    parts_grown,
+    rss_change,
+    steadiness,
+)
 from cpythonplus.memory._report.sections import causes, place, thread_groups
 
 __all__ = ["Statement", "statements"]
 
 _FINDINGS: Final = 4
+_CAUSES: Final = 12
+"""As many at most are told of growth."""
+_SMALLEST_STEADY: Final = 64 << 10
 _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
 """What is less than both is not worth a sentence."""
@@ -65,6 +74,10 @@ _PROBLEMS: Final = {
 _MEMRAY: Final = "Find the function with `memray run --native`."
 _NOTHING_REFERS: Final = "nothing on the heap refers to them"
 _LONG_S: Final = 600
+_STEADINESS: Final = {
+    "steady": ", in both halves of the time",
+    "uneven": ", most in one half of the time",
+}
 _SLOW: Final = (
     "That is little in so short a time, and may be a cache that fills. Compare two reports of an"
     " hour: `cpythonplus doctor growth a.json b.json`."
@@ -98,7 +111,8 @@ class Statement:
     """One sentence of the verdict.
 
     remedy: what to do, "" if that is no question; command: to be copied, "" if there is none.
-    size_bytes: how much memory it is about. matters: however little that is.
+    size_bytes: how much memory it is about. matters: however little that is, and before others.
+    is_steady: however little that is.
     """
 
     sentence: str
@@ -106,25 +120,37 @@ class Statement:
     remedy: str = ""
     command: str = ""
     matters: bool = False
+    is_steady: bool = False
 
 
 def statements(examination: Examination) -> list[Statement]:
-    """Return three to six sentences: what is resident, what is held, findings, largest first."""
+    """Return three to six sentences: what is resident, what is held, findings, largest first.
+
+    Of growth: one for each cause of 1 % of it, or that is steady.
+    """
     found = [*_resident(examination), *_held(examination)]
     least = _least(examination)
-    findings = [each for each in _findings(examination) if each.matters or each.size_bytes >= least]
+    findings = [
+        each
+        for each in _findings(examination)
+        if each.matters or each.is_steady or each.size_bytes >= least
+    ]
     findings.sort(key=lambda each: (not each.matters, -each.size_bytes))
     if not findings and found:
         findings = [Statement(_NOTHING), *_calm(examination)]
-    return found + findings[:_FINDINGS]
+    return found + findings[: _FINDINGS if found else _CAUSES]
 
 
 def _least(examination: Examination) -> int:
     growth = part(examination, "growth")
     if growth is not None and "resident" not in examination:
-        return max(_SMALLEST_GROWN, int(rss_change(growth) * _SMALLEST_SHARE))
+        return _least_grown(growth)
     rss = size(part(examination, "resident") or part(examination, "target") or {}, "rss_bytes")
     return min(_SMALLEST_BYTES, int(rss * _SMALLEST_SHARE)) if rss else 0
+
+
+def _least_grown(growth: Part) -> int:
+    return max(_SMALLEST_GROWN, int(rss_change(growth) * _SMALLEST_SHARE))
 
 
 def _resident(examination: Examination) -> Iterator[Statement]:
@@ -224,17 +250,26 @@ def _grown(found: Part | None) -> Iterator[Statement]:
     if found is None:
         return
     rows = entries(found, "owners")
-    for number, row in enumerate(rows[:_FINDINGS]):
+    least, told_slow = _least_grown(found), False
+    for number, row in enumerate(rows[:_CAUSES]):
         place = inside(row, "place")
         line = size(place, "line")
         where = f", made at {words(place, 'file')}:{line}" if line else ""
         if number and words(row, "type") == "garbage":
             continue  # often of the same cycle
+        steady = steadiness(found, row)
+        more = size(row, "amount_bytes")
+        is_steady = steady == "steady" and more >= _SMALLEST_STEADY
+        remedy = _what_next(found, row)
+        if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
+            remedy = ""  # once, and with a sentence that is told
+        told_slow = told_slow or remedy == _SLOW
         yield Statement(
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
-            f" {format_size(size(row, 'amount_bytes'))}{where}.",
-            size(row, "amount_bytes"),
-            _what_next(found, row) if not number or words(row, "type") == _NOTHING_REFERS else "",
+            f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",
+            more,
+            remedy,
+            is_steady=is_steady,
         )
     left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
     told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
@@ -242,7 +277,9 @@ def _grown(found: Part | None) -> Iterator[Statement]:
         more = grown - told.get(name, 0)
         if name in _PARTS_GROWN and more >= _SMALLEST_BYTES:
             what, why = _PARTS_GROWN[name]
-            sentence = f"{what} grown by {format_size(more)}{why}."
+            files = kinds_grown(found, name) if name == "shared" else []
+            of = f", by mappings: {_listed(files)}" if files else ""
+            sentence = f"{what} grown by {format_size(more)}{why}{of}."
             yield Statement(sentence, more, _MEMRAY if why else "")
 
 

@@ -1,0 +1,17 @@
+/* Owners as plain data that marshal can write (owners_py.c says of what).
+ *
+ * Functions return a new reference, NULL with an exception. */
+#ifndef PLUS_MEMORY_OWNER_ROWS_H
+#define PLUS_MEMORY_OWNER_ROWS_H
+
+#include "owner_search.h"
+
+/* A dict. */
+PyObject *
+plus_owner_as_dict(const struct plus_owners_search *it, const struct plus_owner_row *row);
+
+/* A list of dicts: (function or class, file, line, number, ...) of what is told together and has grown. */
+PyObject *
+plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind kind);
+
+#endif
