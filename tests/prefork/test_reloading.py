@@ -13,6 +13,7 @@ from textwrap import dedent
 import pytest
 
 from tests.prefork.serving import DEADLINE_S, Clients, Server, python_path, running, until
+from tests.prefork.test_reforking import AIOHTTP, ASGI
 from tests.support import child_environment
 
 APP = """
@@ -316,5 +317,31 @@ def test_what_runs_beside_the_workers_runs_once(tmp_path: Path) -> None:
         count = len(ticks.read_text().split())
         until(lambda: len(ticks.read_text().split()) > count + 3, "the scheduler")
         assert len(set(ticks.read_text().split())) == 1
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+@pytest.mark.parametrize("refork", [True, False], ids=["refork", "no refork"])
+@pytest.mark.parametrize("kind", ["uvicorn", "aiohttp"])
+def test_hup_cuts_no_connection_of_asyncios_workers(
+    tmp_path: Path, kind: str, refork: bool
+) -> None:
+    """gunicorn sends SIGTERM, at which both close what has no request just then."""
+    app, worker = AIOHTTP, "aiohttp.GunicornWebWorker"
+    if kind == "uvicorn":
+        app, worker = ASGI, "uvicorn_worker.UvicornWorker"
+        pytest.importorskip("uvicorn_worker")
+    pytest.importorskip(kind)
+    words = (*REFORK[: None if refork else 2], "--worker-class", worker, "--metrics", "/metrics")
+    with running(tmp_path, *words, app=app) as server:
+        all_started(server, 2 + refork)
+        with Clients(server, count=4, keep_alive=True) as clients:
+            for _ in range(2):
+                before = server.workers()
+                server.signal(signal.SIGHUP)
+                until(lambda before=before: not before & server.workers(), "other workers")  # type: ignore[misc]
+        assert clients.failures == []
+        if kind == "uvicorn":
+            assert server.metric("worker_restarts_total", reason="reload") == 4
         assert server.stop() == 0, server.output()
         assert server.nothing_left()

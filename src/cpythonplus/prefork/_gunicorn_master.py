@@ -48,6 +48,7 @@ class Overseer(Arbiter):
     # Behind the property num_workers, whose setter calls the user's nworkers_changed.
     _num_workers: int
     _halting = False
+    _signals_all = False
     _taken_over = False
 
     def setup(self, app: BaseApplication) -> None:
@@ -179,12 +180,23 @@ class Overseer(Arbiter):
 
     def kill_workers(self, sig: int) -> None:
         """Send a signal to all workers, and to the processes that only fork them."""
-        super().kill_workers(sig)
+        self._signals_all = True
+        try:
+            super().kill_workers(sig)
+        finally:
+            self._signals_all = False
         if SERVICE.reforking is not None:
             SERVICE.reforking.signal(sig)
 
     def kill_worker(self, pid: int, sig: int) -> None:
-        """Send a signal to a worker; SIGABRT to one that hangs, after a look at what it does."""
+        """Send a signal to a worker; SIGABRT to one that hangs, after a look at what it does.
+
+        One that HUP replaces is asked to leave instead, where the signal would cut connections.
+        """
+        if sig == signal.SIGTERM and not self._signals_all:
+            with Guard(self.log, "asking a worker to leave"):
+                if SERVICE.lets_leave(self, pid):
+                    return
         if sig == signal.SIGABRT:
             with Guard(self.log, "looking at a worker that hangs"):
                 SERVICE.look_at_hung(self, pid)

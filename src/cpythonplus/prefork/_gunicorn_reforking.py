@@ -509,7 +509,7 @@ class Reforking:
         ):
             self._asked = staying[0].age
             self._asked_until = monotonic() + server.cfg.graceful_timeout
-            self.service.ask(self._asked, "leave")
+            self.service.ask(self._asked, "leave", "refork")
         return bool(staying)
 
     # ---- ends -----------------------------------------------------------------------------------

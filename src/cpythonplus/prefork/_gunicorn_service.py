@@ -31,6 +31,7 @@ import socket
 import sys
 import threading
 from contextlib import suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import gunicorn
@@ -49,7 +50,7 @@ from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
-from cpythonplus.prefork._gunicorn_lingering import Lingering
+from cpythonplus.prefork._gunicorn_lingering import Lingering, lingers
 from cpythonplus.prefork._gunicorn_reforking import Reforking, is_known, refusal
 from cpythonplus.prefork._hard_limits import HardLimits
 from cpythonplus.prefork._hung_workers import HungWorkers
@@ -112,6 +113,7 @@ class Service(Engine):
         self._hung = HungWorkers()
         self._workers: dict[int, Any] = {}  # gunicorn's own, by pid
         self._killed: dict[int, str] = {}  # by the master, and why
+        self._asked_until: dict[int, float] = {}  # to leave, by age; on the monotonic clock
         self._statuses: dict[int, int] = {}
         self._listens_at: str | None = None  # what options.metrics was then
         # In a worker:
@@ -376,6 +378,16 @@ class Service(Engine):
         """Return all that a worker has said: first words, and what came with them."""
         return self._said.get(age, {})
 
+    def lets_leave(self, server: Any, pid: int) -> bool:
+        """Ask a worker that HUP replaces to leave; False where it needs the signal, or had time."""
+        worker = server.WORKERS.get(pid)
+        if worker is None or worker.age > self._reloaded_age or not lingers(type(worker)):
+            return False
+        if worker.age in self._asked_until:
+            return monotonic() < self._asked_until[worker.age]
+        self._asked_until[worker.age] = monotonic() + server.cfg.graceful_timeout
+        return self.ask(worker.age, "leave", "reload")
+
     def is_leaving(self, worker: Any) -> bool:
         """Whether a worker serves old connections only."""
         return "leaving" in self.said(worker.age) or worker.age <= self._reloaded_age
@@ -400,6 +412,7 @@ class Service(Engine):
     def forget(self, age: int) -> None:
         """End the line to a worker."""
         self._said.pop(age, None)
+        self._asked_until.pop(age, None)
         line = self.lines.pop(age, None)
         if line is not None:
             line.close()
@@ -604,8 +617,8 @@ class Service(Engine):
             self._obey(worker, *message[0])
 
     def _obey(self, worker: Any, what: str, *words: str) -> None:
-        """Leave, as the master wants it; what: `mold` or `leave`."""
-        self._note("refork")
+        """Leave, as the master wants it; what: `mold` or `leave`, then the reason."""
+        self._note(words[0] if what == "leave" else "refork")
         if what == "mold":
             self._is_chosen, self.generation = True, int(words[0])
             self._reopen_listeners = molding.keep_listeners(worker.sockets)
