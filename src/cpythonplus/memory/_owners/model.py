@@ -22,7 +22,8 @@ class Owner(Data):
     objects, entries: as many are reached, and of the container that it is or consists of, -1 for
     none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`. below: the
     way from it that most of what it reaches lies behind, as `[...].__traceback__`, "" for none.
-    place: where it is made.
+    place: where it is made. allocated: the line that has allocated most of a sample of its newest
+    parts, where tracemalloc traces; else without a file.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Owner(Data):
     parts: str = ""
     below: str = ""
     place: Place = field(default_factory=Place)
+    allocated: Place = field(default_factory=Place)
 
 
 @dataclass(frozen=True, slots=True)
