@@ -339,6 +339,41 @@ def test_without_pymalloc() -> None:
     assert found.part("c_heap_used") > 3 * MIB
 
 
+@pytest.mark.skipif(
+    SANITIZED, reason="the sanitizer's allocator takes the place of the C library's"
+)
+def test_a_heap_that_grows_meanwhile_is_one() -> None:
+    """Another thread allocates between the kernel's list of mappings and the look at the heaps."""
+    program = """
+import ctypes, threading
+from cpythonplus.memory._resident_memory import smaps, splitting
+
+MIB = 1 << 20
+malloc = ctypes.CDLL(None).malloc
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+ledgers = []
+
+
+def grow():
+    for _ in range(160):
+        ctypes.memset(malloc(MIB // 16), 1, MIB // 16)
+
+
+def work():
+    grow()
+    ledgers.append(splitting.Ledger(list(smaps.parse(smaps.read()))))
+    grow()
+
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+splitting.c_heaps(ledgers[0])
+print(ledgers[0].parts["thread_heaps_used"] // MIB)
+"""
+    assert int(run_child(program).out) >= 9
+
+
 @pytest.mark.needs_gil
 def test_with_debug_hooks() -> None:
     child = run_child(HEAD + 'show("heap")' + TAIL, env={"PYTHONMALLOC": "debug"})
