@@ -105,6 +105,14 @@ def test_the_library_and_the_line_are_named(capsys: pytest.CaptureFixture[str]) 
         assert not kinds & {"pipe", "files in /tmp"}
 
 
+def test_greenlets_that_nobody_uses_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with target() as process:
+        said(process, "import greenlet; print(flush=True)")
+        assert grown(process.pid, capsys)["native"]["rows"][0]["library"] == "lxml"
+        line = "print(greenlet.gettrace(), sys.modules['greenlet'] is greenlet, flush=True)"
+        assert said(process, line) == "None True\n"
+
+
 def test_a_fork_ends_it_first(capsys: pytest.CaptureFixture[str]) -> None:
     program = SHOP.replace(
         'print("ready"',
@@ -158,7 +166,7 @@ print("ready\"""",
     ("line", "reason"),
     [
         ("sys.modules['memray'] = None", f"{sys.executable} -m pip install 'cpythonplus[native]'"),
-        ("import greenlet", "a program with greenlets"),
+        ("import greenlet; greenlet.getcurrent()", "a program with greenlets"),
         ("import cpythonplus.tasklets", "a program with tasklets"),
         ("import memray; t = memray.Tracker('/dev/null'); t.__enter__()", "traces this process"),
     ],

@@ -26,7 +26,7 @@ _LARGEST: Final = 64 << 20
 _FREE_TIMES: Final = 4
 """So many times the file has to be free on its disk."""
 _LOOK_MS: Final = 100
-_GREENLETS: Final = "greenlet._greenlet"
+_GREENLETS: Final = "greenlet"
 _files: list[IO[bytes]] = []
 """What was traced last, until the doctor has read it."""
 
@@ -36,7 +36,7 @@ def ready() -> dict[str, Any]:
     module = _memray()
     # Their calls do not return in the order that the tracer relies on. Beside greenlets, it prints
     # into the program's output, and leaves a trace function of its own behind.
-    switching = {*switchers, *(["greenlets"] if _GREENLETS in sys.modules else [])}
+    switching = {*switchers, *(["greenlets"] if _has_greenlets() else [])}
     if switching:
         raise UnsupportedPlatform(
             f"memray cannot begin in the middle of a program with {min(switching)}: start it under"
@@ -54,6 +54,12 @@ def ready() -> dict[str, Any]:
     with _Tracer("/dev/null"):
         bytearray(1 << 16)
     return found
+
+
+def _has_greenlets() -> bool:
+    """Whether some thread has used them: many packages only import the module."""
+    kind = getattr(sys.modules.get(_GREENLETS), "greenlet", None)
+    return isinstance(kind, type) and bool(_native.memory_gc_objects_of((kind,)))
 
 
 def _memray() -> Any:  # noqa: ANN401  # a module that may be missing
@@ -155,7 +161,13 @@ class _Tracer:
 
     def __enter__(self) -> Self:
         began = time.perf_counter_ns()
-        self._tracker.__enter__()
+        # Where it sees them imported, it sets a trace function in each thread, and says so.
+        greenlets = sys.modules.pop(_GREENLETS, None)
+        try:
+            self._tracker.__enter__()
+        finally:
+            if greenlets is not None:
+                sys.modules[_GREENLETS] = greenlets
         self._own = {function for _, function, _ in _native.memory_profilers()}
         self._own_hook = self._threading.getprofile()
         self.pause_ns = time.perf_counter_ns() - began

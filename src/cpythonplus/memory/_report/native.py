@@ -5,6 +5,7 @@ from typing import Final
 from cpythonplus._base.reading import Part, amount, entries, inside, size, words
 from cpythonplus._base.sizes import duration, format_size
 from cpythonplus._base.tables import Layout, table
+from cpythonplus.memory._report.owners import with_package
 
 __all__ = ["PYTHON", "native_layout", "native_sentence"]
 
@@ -33,7 +34,8 @@ def native_layout(found: Part, top: int) -> Layout:
         {
             **row,
             "library": words(row, "library") or "?",
-            "at": _place(inside(row, "place")),
+            "at": _place(inside(row, "place"), short=True),
+            "called_from": with_package(words(row, "called_from")),
         }
         for row in entries(found, "rows")
     ]
@@ -54,6 +56,6 @@ def native_sentence(row: Part) -> str:
     )
 
 
-def _place(row: Part) -> str:
-    line = size(row, "line")
-    return f"{words(row, 'file')}:{line}" if line else ""
+def _place(row: Part, *, short: bool = False) -> str:
+    file, line = words(row, "file"), size(row, "line")
+    return f"{with_package(file) if short else file}:{line}" if line else ""

@@ -15,6 +15,7 @@ __all__ = [
     "owners_layout",
     "parts_grown",
     "rss_change",
+    "with_package",
 ]
 
 _MOST_WAYS: Final = 2
@@ -140,10 +141,10 @@ def _row(row: Part, seconds: float) -> Part:
 
 def _at(place: Part) -> str:
     line = size(place, "line")
-    return f"{_with_package(words(place, 'file'))}:{line}" if line else ""
+    return f"{with_package(words(place, 'file'))}:{line}" if line else ""
 
 
-def _with_package(file: str) -> str:
+def with_package(file: str) -> str:
     """Return the name of a file with the packages that it is in, if these can be seen from here."""
     folder, _, name = file.rpartition("/")
     inner = name == "__init__.py"
