@@ -10,7 +10,7 @@ from cpythonplus import _native, memory
 from cpythonplus.memory._resident_memory import smaps
 from cpythonplus.memory._resident_memory.model import Resident
 from tests.memory.rebuilding import rebuilt
-from tests.support import SANITIZED, compile_c, run_child
+from tests.support import PYMALLOC, SANITIZED, child_environment, compile_c, run_child
 
 MIB = 1 << 20
 Heaps = dict[str, Any]
@@ -337,6 +337,24 @@ def test_without_pymalloc() -> None:
     assert any("arenas" in note for note in found.notes)
     assert found.part("live_objects") == 0
     assert found.part("c_heap_used") > 3 * MIB
+
+
+@pytest.mark.needs_gil
+def test_pymallocs_list_of_arenas_moves_when_it_grows() -> None:
+    """It has 16 entries at first, then 32, 64: looks before and after."""
+    program = """
+from cpythonplus import _native
+
+kept, counts = [], []
+for _ in range(70):
+    found = _native.memory_arenas([], 0)
+    assert not isinstance(found, str), (found, counts)
+    counts.append(len(found[2]))
+    kept.append([(number,) for number in range(16_000)])
+assert counts[-1] > 64, counts
+assert counts == sorted(counts), counts
+"""
+    run_child(program, env=child_environment(PYMALLOC))
 
 
 @pytest.mark.skipif(
