@@ -31,12 +31,20 @@ def test_each_report_has_a_program_with_pinned_packages() -> None:
         (["something else", "shop.jar._cookies (dict) has grown"], "near"),
         (["9,000 x Cookie"], "near"),
         (["something else"], "nothing"),
+        (["cpythonplus doctor: memray cannot begin"], "refused"),
         ([], "nothing"),
     ],
 )
 def test_verdicts(sentences: list[str], verdict: str) -> None:
     found = judging._verdict(REPORT, sentences)
-    assert found == {"said": sentences[0] if sentences else "-", "verdict": verdict}
+    assert found["said"] == (sentences[0] if sentences else "-")
+    assert found["verdict"] == verdict
+
+
+def test_the_folder_of_an_environment_is_no_evidence() -> None:
+    found = judging._verdict(REPORT, ["/build/jar-3.11/lib/python3.11/site-packages/other.py:3"])
+    assert found["verdict"] == "nothing"
+    assert found["said"] == "other.py:3"
 
 
 def result(name: str, verdict: str) -> dict[str, object]:
