@@ -12,7 +12,6 @@ from benchmarks.common import arguments
 from benchmarks.common.errors import UsageError
 from benchmarks.memory.reports import environments, judging
 from benchmarks.memory.reports.catalogue import REPORTS, Report
-from tools.results_page import filled
 
 __all__ = ["SUMMARY", "add_arguments", "run", "table"]
 
@@ -125,6 +124,8 @@ def _count(rows: Any, name: str) -> str:  # noqa: ANN401  # of JSON
 
 def write_page() -> int:
     """Put the tables of all results into the page."""
+    from tools.results_page import filled  # of this repository; benchmarks do without elsewhere
+
     found = sorted(RESULTS.glob("*.json"))
     tables = "\n\n".join(table(json.loads(each.read_text("utf-8"))) for each in found)
     PAGE.write_text(filled(PAGE.read_text("utf-8"), tables, BEGIN, END), encoding="utf-8")
