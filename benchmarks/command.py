@@ -17,6 +17,7 @@ from benchmarks.common.children import Commands
 from benchmarks.common.errors import UsageError
 from benchmarks.common.sides import ALL_SIDES, SIDES
 from benchmarks.memory.malloc import command as malloc
+from benchmarks.memory.reports import command as reports
 from benchmarks.scenarios import SUITES
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 USAGE_STATUS = 2
 INTERRUPTED_STATUS = 130
 """128 + SIGINT, as a shell reports it."""
+OTHERS = {"malloc": malloc, "reports": reports}
+"""Those that have no cases and sides: a script, or the programs of others."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -40,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """
     args = parser().parse_args(words)
     try:
-        return malloc.run(args) if args.benchmark == "malloc" else run(args)
+        return OTHERS[args.benchmark].run(args) if args.benchmark in OTHERS else run(args)
     except UsageError as error:
         return _complain(args, str(error))
     except KeyboardInterrupt:
@@ -61,10 +64,10 @@ def parser() -> argparse.ArgumentParser:
     kinds = found.add_subparsers(dest="benchmark", required=True, metavar="BENCHMARK")
     for suite in SUITES.values():
         _add_suite(kinds, suite)
-    # It has a script, and no cases.
-    malloc.add_arguments(
-        kinds.add_parser("malloc", help=malloc.SUMMARY, description=_sentence(malloc.SUMMARY))
-    )
+    for name, other in OTHERS.items():
+        other.add_arguments(
+            kinds.add_parser(name, help=other.SUMMARY, description=_sentence(other.SUMMARY))
+        )
     return found
 
 

@@ -61,6 +61,7 @@ DOORS_OF_CLI = {
     "gil._control": "the start-up installs by numbers: the data class costs more than that",
     "gil._limits": "likewise",
     "memory._agent": "has no other face than `doctor PID`",
+    "memory._native_traces": "has no other face than `doctor growth --native`",
     "memory._report": "what `doctor PID` and `doctor watch` show has no other face",
     "memory._lint": "has no other face than `lint`",
     "prefork._gunicorn_application": "has no other face than `serve`",

@@ -417,8 +417,8 @@ class Canned(Client):
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    def ask(self, name: str, argument: str = "") -> dict[str, object]:
-        del argument
+    def ask(self, name: str, argument: str = "", *, takes_s: float = 0.0) -> dict[str, object]:
+        del argument, takes_s
         self.asked.append(name)
         if name == "hello" and len(self.answers) > 1 and "gil" in self.asked:
             self.answers.pop(0)

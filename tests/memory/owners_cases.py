@@ -710,6 +710,26 @@ class TestHeldByCCode:
         assert "nothing on the heap refers to them) has grown" in text
 
     @of_rss
+    def test_short_strings_that_nobody_refers_to(self) -> None:
+        """They are shorter than what their class says of itself."""
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            with memory.growth() as found:
+                for number in range(20_000):
+                    hold(f"no. {number}")
+            row = next(each for each in found.result.owners if each.name.endswith(" x str"))
+            print(row.type, row.entries - row.entries_before > 19_900)
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "nothing on the heap refers to them True\n"
+
+    @of_rss
     def test_what_the_collector_has_let_go_of(self) -> None:
         out = run_child(
             """

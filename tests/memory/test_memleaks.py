@@ -61,6 +61,29 @@ CALLS = {
     "memory_agent_after_fork_parent": {"unasked": "_native.memory_agent_after_fork_parent()"},
     "memory_agent_after_fork_child": {"off": "_native.memory_agent_after_fork_child()"},
     "memory_agent_collects": {"on": "assert _native.memory_agent_collects() is gc.isenabled()"},
+    "memory_agent_wait": {
+        "short": "assert _native.memory_agent_wait(1) is False",
+        "refused": "refused(TypeError, _native.memory_agent_wait, 'x')",
+    },
+    "memory_profilers": {
+        "none": "assert _native.memory_profilers() == []",
+        "one": (
+            "sys.setprofile(lambda *_: None)\n"
+            "found = _native.memory_profilers()\n"
+            "sys.setprofile(None)\n"
+            "assert len(found) == 1\n"
+            "_native.memory_profilers_set(found)\n"
+            "assert sys.getprofile() is found[0][2]\n"
+            "sys.setprofile(None)"
+        ),
+    },
+    "memory_profilers_set": {
+        "gone": "_native.memory_profilers_set([(1 << 40, 1, None)])",
+        "refused": (
+            "refused(TypeError, _native.memory_profilers_set, None)\n"
+            "refused(TypeError, _native.memory_profilers_set, [()])"
+        ),
+    },
     "memory_agent_path": {"none": "assert _native.memory_agent_path() == ''"},
     "memory_agent_parse": {
         "whole": "_native.memory_agent_parse(b'cpythonplus 1 path app.Node\\n')",

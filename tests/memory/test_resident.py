@@ -10,7 +10,7 @@ from cpythonplus import _native, memory
 from cpythonplus.memory._resident_memory import smaps
 from cpythonplus.memory._resident_memory.model import Resident
 from tests.memory.rebuilding import rebuilt
-from tests.support import SANITIZED, compile_c, run_child
+from tests.support import PYMALLOC, SANITIZED, child_environment, compile_c, run_child
 
 MIB = 1 << 20
 Heaps = dict[str, Any]
@@ -337,6 +337,59 @@ def test_without_pymalloc() -> None:
     assert any("arenas" in note for note in found.notes)
     assert found.part("live_objects") == 0
     assert found.part("c_heap_used") > 3 * MIB
+
+
+@pytest.mark.needs_gil
+def test_pymallocs_list_of_arenas_moves_when_it_grows() -> None:
+    """It has 16 entries at first, then 32, 64: looks before and after."""
+    program = """
+from cpythonplus import _native
+
+kept, counts = [], []
+for _ in range(70):
+    found = _native.memory_arenas([], 0)
+    assert not isinstance(found, str), (found, counts)
+    counts.append(len(found[2]))
+    kept.append([(number,) for number in range(16_000)])
+assert counts[-1] > 64, counts
+assert counts == sorted(counts), counts
+"""
+    run_child(program, env=child_environment(PYMALLOC))
+
+
+@pytest.mark.skipif(
+    SANITIZED, reason="the sanitizer's allocator takes the place of the C library's"
+)
+def test_a_heap_that_grows_meanwhile_is_one() -> None:
+    """Another thread allocates between the kernel's list of mappings and the look at the heaps."""
+    program = """
+import ctypes, threading
+from cpythonplus.memory._resident_memory import smaps, splitting
+
+MIB = 1 << 20
+malloc = ctypes.CDLL(None).malloc
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+ledgers = []
+
+
+def grow():
+    for _ in range(160):
+        ctypes.memset(malloc(MIB // 16), 1, MIB // 16)
+
+
+def work():
+    grow()
+    ledgers.append(splitting.Ledger(list(smaps.parse(smaps.read()))))
+    grow()
+
+
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+splitting.c_heaps(ledgers[0])
+print(ledgers[0].parts["thread_heaps_used"] // MIB)
+"""
+    assert int(run_child(program).out) >= 9
 
 
 @pytest.mark.needs_gil

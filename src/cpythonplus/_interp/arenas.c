@@ -263,9 +263,9 @@ is_vector(uintptr_t address, uintptr_t pool, uint32_t index)
            pools_are_sound(&entry, index, &taken);
 }
 
-/* The vector among what the words of a data segment point to. */
+/* The address of the variable that points to the vector, in a data segment; 0: none does. */
 static uintptr_t
-search_vector(const struct plus_segment *segment, uintptr_t pool, uint32_t index)
+search_variable(const struct plus_segment *segment, uintptr_t pool, uint32_t index)
 {
     uintptr_t words[512], at = segment->start & ~(sizeof words - 1), before = 0;
 
@@ -280,7 +280,7 @@ search_vector(const struct plus_segment *segment, uintptr_t pool, uint32_t index
             }
             before = words[i];
             if (is_vector(words[i], pool, index)) {
-                return words[i];
+                return at + i * sizeof words[0];
             }
         }
     }
@@ -302,17 +302,21 @@ static const char *
 read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
          const struct plus_segments *segments)
 {
-    static uintptr_t vector; /* where it was last time; with the GIL held */
+    /* Found last time; with the GIL held.  Not the vector: it moves when it grows, and its old place, freed but for a
+     * word or two unchanged, would pass for it. */
+    static uintptr_t variable;
+    uintptr_t vector = 0;
     const struct plus_segment *segment = plus_segments_at(segments, table);
     struct plus_pool_header header;
 
     if (segment == NULL || !plus_read_memory(plus_pool_header_at(pool), &header, sizeof header)) {
         return not_as_known;
     }
-    if (!is_vector(vector, pool, header.arena)) { /* it moves when it grows */
-        vector = search_vector(segment, pool, header.arena);
+    if (variable == 0 || !plus_read_memory(variable, &vector, sizeof vector) ||
+        !is_vector(vector, pool, header.arena)) {
+        variable = search_variable(segment, pool, header.arena);
     }
-    if (vector == 0) {
+    if (variable == 0 || !plus_read_memory(variable, &vector, sizeof vector)) {
         return not_as_known;
     }
     const char *refusal = read_vector(arenas, vector, ENTRIES_LIMIT, false);

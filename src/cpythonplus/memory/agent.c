@@ -728,6 +728,12 @@ plus_agent_after_fork_child(void)
 }
 
 bool
+plus_agent_is_stopping(void)
+{
+    return atomic_load(&agent.stopping);
+}
+
+bool
 plus_agent_will_go_on(void)
 {
     return agent.pauses > 0 && agent.wanted;

@@ -49,6 +49,11 @@ plus_agent_after_fork_parent(void);
 void
 plus_agent_after_fork_child(void);
 
+/* Whether somebody waits for the threads to end, behind a fork or at the end of the process: an answer that takes its time
+ * asks this again and again.  Any thread. */
+bool
+plus_agent_is_stopping(void);
+
 /* Whether after_fork_parent() starts the threads again. */
 bool
 plus_agent_will_go_on(void);

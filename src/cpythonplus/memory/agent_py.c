@@ -7,6 +7,7 @@
 #include "agent.h"
 #include "request.h"
 
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,6 +115,33 @@ collector_is_on(PyObject *module, PyObject *unused)
     return PyBool_FromLong(collects >= 0 ? collects : PyGC_IsEnabled());
 }
 
+#define WAKE_MS 20
+
+/* An answer waits here: the program has its collector and the GIL meanwhile. */
+static PyObject *
+wait_ms(PyObject *module, PyObject *arg)
+{
+    long left = PyLong_AsLong(arg);
+    int answering = collects;
+
+    if (left == -1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    collects = -1;
+    if (answering > 0) {
+        PyGC_Enable();
+    }
+    Py_BEGIN_ALLOW_THREADS;
+    for (; left > 0 && !plus_agent_is_stopping(); left -= WAKE_MS) {
+        (void)poll(NULL, 0, left < WAKE_MS ? (int)left : WAKE_MS);
+    }
+    Py_END_ALLOW_THREADS;
+    if (answering >= 0) {
+        collects = PyGC_Disable();
+    }
+    return PyBool_FromLong(answering >= 0 && plus_agent_is_stopping());
+}
+
 static PyObject *
 without_gil(void (*function)(void))
 {
@@ -204,6 +232,10 @@ PyMethodDef plus_memory_agent_methods[] = {
     {"memory_agent_collects", collector_is_on, METH_NOARGS,
      PyDoc_STR("memory_agent_collects($module, /)\n--\n\n"
                "Return whether the collector is on, but for the agent, which answers without it.")},
+    {"memory_agent_wait", wait_ms, METH_O,
+     PyDoc_STR("memory_agent_wait($module, milliseconds, /)\n--\n\n"
+               "Wait in an answer, with the program's collector as it was.\n\n"
+               "True: it is to end, since a fork or the end of the process waits.")},
     {"memory_agent_path", path, METH_NOARGS,
      PyDoc_STR("memory_agent_path($module, /)\n--\n\n"
                "Return the path of the socket; empty if there is none.")},

@@ -265,53 +265,92 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit, struct plus_o
     return result;
 }
 
+#define ATTEMPTS 4
+
+/* What one attempt needs; `begun`: plus_gc_objects_begin() was called, and has to be ended. */
+struct attempt {
+    struct plus_own_objects own;
+    struct plus_segments segments;
+    const char *refusal;
+    bool begun;
+};
+
+static int
+read_segments(struct plus_segments *segments, bool hold)
+{
+    PyThreadState *state = hold ? NULL : PyEval_SaveThread();
+    int status = plus_segments_read(segments);
+
+    if (state != NULL) {
+        PyEval_RestoreThread(state);
+    }
+    return status;
+}
+
+/* Finds the arenas.  hold: keeps the GIL while the mappings are read, which takes longer than all the rest.  0 or
+ * -ENOMEM. */
+static int
+try_once(struct view *view, struct attempt *it, PyObject *modules, bool hold)
+{
+    int status = read_segments(&it->segments, hold);
+
+    if (status < 0) {
+        return status;
+    }
+    view->since = plus_now_ns();
+    /* What these make the first time may start the collector, which may free an arena that was found. */
+    (void)plus_heap_walk_refusal();
+    it->refusal = plus_fact_refusal(PLUS_FACT_ARENAS);
+    if (modules != NULL && plus_own_objects_find(&it->own, modules) < 0) {
+        return -ENOMEM;
+    }
+    it->begun = it->refusal == NULL && plus_gc_objects_begin() == 0;
+    if (it->begun) {
+        it->refusal = plus_arenas_find(&view->arenas, &it->segments);
+    }
+    return 0;
+}
+
+static void
+end_attempt(struct view *view, struct attempt *it)
+{
+    plus_own_objects_clear(&it->own);
+    plus_segments_free(&it->segments);
+    plus_arenas_free(&view->arenas);
+    *it = (struct attempt){.begun = false};
+}
+
 PyObject *
 plus_memory_arenas(PyObject *module, PyObject *args)
 {
     PyObject *blocks, *modules = NULL, *result = NULL;
-    struct plus_own_objects own = {.count = 0};
-    struct plus_segments segments;
     struct view view = {0};
+    struct attempt it = {.begun = false};
     Py_ssize_t pins_limit;
-    int status;
 
     if (!PyArg_ParseTuple(args, "O!n|O!:memory_arenas", &PyList_Type, &blocks, &pins_limit,
                           &PyDict_Type, &modules)) {
         return NULL;
     }
-    Py_BEGIN_ALLOW_THREADS
-    status = plus_segments_read(&segments);
-    Py_END_ALLOW_THREADS
-    if (status < 0) {
-        return PyErr_NoMemory();
+    int status = try_once(&view, &it, modules, false);
+    /* Another thread may have made an arena behind the look at the mappings, which then lacks it. */
+    for (int i = 1; i < ATTEMPTS && status == 0 && it.begun && it.refusal != NULL; i++) {
+        plus_gc_objects_end();
+        end_attempt(&view, &it);
+        status = try_once(&view, &it, modules, i == ATTEMPTS - 1);
     }
-    view.since = plus_now_ns();
-    /* What these make the first time may start the collector, which may free an arena that was found. */
-    (void)plus_heap_walk_refusal();
-    const char *refusal = plus_fact_refusal(PLUS_FACT_ARENAS);
-    if (modules != NULL && plus_own_objects_find(&own, modules) < 0) {
-        plus_own_objects_clear(&own);
-        plus_segments_free(&segments);
-        return PyErr_NoMemory();
-    }
-    bool begun = refusal == NULL && plus_gc_objects_begin() == 0;
-    if (begun) {
-        refusal = plus_arenas_find(&view.arenas, &segments);
-    }
-    if (begun && refusal == NULL && summarise_all(&view) == 0) {
-        result = search(&view, blocks, pins_limit, &own);
+    if (status == 0 && it.begun && it.refusal == NULL && summarise_all(&view) == 0) {
+        result = search(&view, blocks, pins_limit, &it.own);
     }
     else {
-        if (begun) {
+        if (it.begun) {
             plus_gc_objects_end();
         }
-        result = refusal != NULL ? PyUnicode_FromString(refusal) : PyErr_NoMemory();
+        result = it.refusal != NULL ? PyUnicode_FromString(it.refusal) : PyErr_NoMemory();
     }
-    plus_own_objects_clear(&own);
-    plus_segments_free(&segments);
+    end_attempt(&view, &it);
     free(view.summaries);
     free(view.pinned);
     plus_pages_free(&view.pages);
-    plus_arenas_free(&view.arenas);
     return result;
 }

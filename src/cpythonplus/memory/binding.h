@@ -11,6 +11,7 @@ extern PyMethodDef plus_memory_census_methods[];      /* census_py.c */
 extern PyMethodDef plus_memory_dicts_methods[];       /* dicts_py.c */
 extern PyMethodDef plus_memory_helpers_methods[];     /* helpers_py.c */
 extern PyMethodDef plus_memory_owners_methods[];      /* owners_py.c */
+extern PyMethodDef plus_memory_profilers_methods[];   /* profilers_py.c */
 extern PyMethodDef plus_memory_resident_methods[];    /* resident_py.c */
 extern PyMethodDef plus_memory_shared_keys_methods[]; /* shared_keys_py.c */
 extern PyMethodDef plus_memory_trim_methods[];        /* trim_py.c */

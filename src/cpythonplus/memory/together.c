@@ -230,6 +230,14 @@ may_be_count(uint64_t word)
     return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
 }
 
+/* An object of a class takes so much at least.  Strings are less than their class says: it counts the pointers of those
+ * that are not in one block. */
+static Py_ssize_t
+least_bytes(const PyTypeObject *type)
+{
+    return type == &PyUnicode_Type ? (Py_ssize_t)sizeof(PyASCIIObject) : type->tp_basicsize;
+}
+
 /* The class of an object that may begin there and that no walk has met, NULL: there is none.  bytes: of the rest of the
  * block. */
 static PyObject *
@@ -246,7 +254,7 @@ class_at(const struct plus_reach *owners, const char *at, size_t bytes, bool has
 
     return type != NULL && PyType_Check(type) &&
                    PyType_IS_GC((PyTypeObject *)type) == has_gc_header &&
-                   ((PyTypeObject *)type)->tp_basicsize <= (Py_ssize_t)bytes &&
+                   least_bytes((PyTypeObject *)type) <= (Py_ssize_t)bytes &&
                    plus_granules_has(&owners->graph->unlisted, at) == 0
                ? type
                : NULL;

@@ -6,10 +6,13 @@ import os
 from cpythonplus import _native
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.replacing import when_loaded
+from cpythonplus._base.stacks import switchers
 from cpythonplus._base.switch import is_on
 
 if _native.tasklets_refusal() is not None:
     raise UnsupportedPlatform(f"cpythonplus.tasklets: {_native.tasklets_refusal()}")
+
+switchers.add("tasklets")
 
 # Not before: a program that has no greenlets does without them.
 when_loaded("greenlet", _native.tasklets_fence_greenlets)

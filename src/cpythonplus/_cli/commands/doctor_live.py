@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from cpythonplus.memory._agent.client import Client
     from cpythonplus.memory._agent.listing import Candidate
+    from cpythonplus.memory._native_traces.asking import Traced
 
 COMMAND = "cpythonplus doctor"
 FAILED_STATUS = 1
@@ -59,6 +60,11 @@ _INTERVAL_TEXT = f"seconds between two samples ({_INTERVAL_S:g})"
 _INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", _seconds, float)
 _SECONDS = Option(
     "--seconds", "seconds", f"time between the two looks ({_GROWTH_S:g})", "S", _seconds, float
+)
+_NATIVE = Option(
+    "--native",
+    "native",
+    "trace C code's memory with memray between the looks; slows the program",
 )
 _SHOW_KEYS = Option(
     "--show-keys", "show_keys", "show the keys of dicts in full; they may be secrets"
@@ -102,7 +108,7 @@ EXAMINATIONS = (
         "growth",
         ("PID",),
         "show what grows in a process, and who keeps it; or between two JSON reports",
-        (_SECONDS, _FORMAT, _OUTPUT, _TOP),
+        (_SECONDS, _NATIVE, _FORMAT, _OUTPUT, _TOP),
     ),
     Examination(
         "cycles",
@@ -172,8 +178,9 @@ def parse(examination: Examination, arguments: Sequence[str]) -> Request:
 def _take_operands(request: Request, examination: Examination, operands: list[str]) -> None:
     wanted = examination.operands
     if examination.name == "growth" and _are_files(operands):
-        if "seconds" in request.given:
-            raise UsageError("--seconds: two reports have been made at times of their own")
+        for option in (_SECONDS, _NATIVE):
+            if option.field in request.given:
+                raise UsageError(f"{option.flag}: two reports have been made at times of their own")
         request.files = operands
         return
     if len(operands) < len(wanted):
@@ -291,10 +298,17 @@ def _growth(client: Client, request: Request) -> int:
     from cpythonplus.memory._agent.comparing import with_halfway
 
     seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
+    if native := bool(request.get("native")):
+        _announce_tracer(client, seconds)  # what it imports is not growth
     client.ask("mark", doctor)
     client.close()  # others may ask meanwhile
+    traced: Traced | str = ""
+    halfway: dict[str, Any] | None = None
     try:
-        halfway = _wait(client, seconds, doctor)
+        if native:
+            traced = _traced(client, seconds)
+        else:
+            halfway = _wait(client, seconds, doctor)
     except KeyboardInterrupt:
         client.ask("forget_mark", doctor)
         raise
@@ -305,6 +319,8 @@ def _growth(client: Client, request: Request) -> int:
         "growth": growth if halfway is None else with_halfway(growth, halfway),
     }
     client.close()
+    if native:
+        found["native"] = {"error": traced} if isinstance(traced, str) else traced.examined()
     return _tell_report(found, request)
 
 
@@ -318,6 +334,41 @@ def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
     client.close()
     time.sleep(seconds / 2)
     return halfway
+
+
+def _announce_tracer(client: Client, seconds: float) -> None:
+    """Say what the tracer costs; AskError where it cannot run, here or there."""
+    from cpythonplus._base.sizes import format_size
+    from cpythonplus.memory._agent.client import AskError
+    from cpythonplus.memory._native_traces.reading import need_memray
+
+    try:
+        need_memray()
+    except RuntimeError as error:
+        raise AskError(str(error)) from None
+    limit = client.ask("native_ready").get("limit_bytes")
+    file = format_size(limit) if isinstance(limit, int) else "a file"
+    complain(
+        COMMAND,
+        f"memray traces process {client.process.pid} for {seconds:g} s: calls and allocations take"
+        f" longer meanwhile; it writes up to {file}, and stays imported",
+    )
+
+
+def _traced(client: Client, seconds: float) -> Traced | str:
+    """Have the process traced, or say why not; at least so many seconds pass."""
+    from cpythonplus.memory._agent.client import AskError
+    from cpythonplus.memory._native_traces.asking import traced
+
+    began = time.monotonic()
+    found: Traced | str
+    try:
+        found = traced(client, seconds)
+    except (AskError, OSError) as error:
+        found = str(error)
+    client.close()
+    time.sleep(max(began + seconds - time.monotonic(), 0))
+    return found
 
 
 def _cycles(client: Client, request: Request) -> int:

@@ -68,14 +68,17 @@ class Client:
             self._socket.close()
             self._socket = None
 
-    def ask(self, name: str, argument: str = "") -> dict[str, object]:
-        """Return the answer; AskError if it has none, Unreachable when the process is gone."""
+    def ask(self, name: str, argument: str = "", *, takes_s: float = 0.0) -> dict[str, object]:
+        """Return the answer; AskError if it has none, Unreachable when the process is gone.
+
+        takes_s: as long as the process is asked to take for it.
+        """
         limit = None  # from when it was away first: it may have been long in answering
         while True:
             try:
                 if self._socket is None:
                     self._socket = _open(self._path, self.process)
-                return self._ask(self._socket, name, argument)
+                return self._ask(self._socket, name, argument, takes_s)
             except (ConnectionError, FileNotFoundError, EOFError):
                 # It opens its socket anew after a fork, or where the program has closed it.
                 self.close()
@@ -96,9 +99,11 @@ class Client:
                     f" under cpythonplus ({name}: {error})"
                 ) from None
 
-    def _ask(self, connection: socket.socket, name: str, argument: str) -> dict[str, object]:
+    def _ask(
+        self, connection: socket.socket, name: str, argument: str, takes_s: float
+    ) -> dict[str, object]:
         words = ["cpythonplus", "1", name, *([argument] if argument else [])]
-        deadline = time.monotonic() + _ANSWER_TIMEOUT_S
+        deadline = time.monotonic() + _ANSWER_TIMEOUT_S + takes_s
         connection.settimeout(_ANSWER_TIMEOUT_S)
         connection.sendall(f"{' '.join(words)}\n".encode())
         failed, length = _HEAD.unpack(_read(connection, _HEAD.size, deadline))

@@ -25,6 +25,8 @@ class Owner(Data):
     they execute, as `900 method Client.close()`. below: the way from it that most of what it
     reaches lies behind, as `[...].__traceback__`, "" for none. place: where it is made.
     halfway_bytes: by how much it had grown at half of the time, -1 where nobody has looked then.
+    allocated: the line that has allocated most of a sample of its newest parts, where tracemalloc
+    traces; else without a file.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Owner(Data):
     below: str = ""
     place: Place = field(default_factory=Place)
     halfway_bytes: int = -1
+    allocated: Place = field(default_factory=Place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,20 @@ from cpythonplus._base.contents import opened
 from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles.keys import key_text
 
-__all__ = ["Step", "class_place", "forget_sources", "place_of", "spelled", "spelled_below"]
+__all__ = [
+    "LIBRARIES",
+    "Step",
+    "class_place",
+    "forget_sources",
+    "place_of",
+    "spelled",
+    "spelled_below",
+]
 
 Step = tuple[str, Any, str]
 """How one object refers to the next, by what, and the class of that."""
 
-_LIBRARIES: Final = tuple(
-    {*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))}
-)
+LIBRARIES: Final = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
 """The last line of the program itself tells more than that of a library which it uses."""
 _CLASSES: Final = {"type", "abc.ABCMeta", "enum.EnumType", "enum.EnumMeta"}
 _MOST_SOURCE: Final = 4 << 20
@@ -163,7 +169,7 @@ def place_of(steps: Sequence[Step]) -> Place:
         if step.label and not step.label.startswith("__")
         if (place := _place(module, step.owner, step.label)) is not None
     ]
-    own = [place for place in found if not place.file.startswith(_LIBRARIES)]
+    own = [place for place in found if not place.file.startswith(LIBRARIES)]
     return (own or found or [Place()])[-1]
 
 

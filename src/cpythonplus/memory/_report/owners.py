@@ -16,6 +16,7 @@ __all__ = [
     "parts_grown",
     "rss_change",
     "steadiness",
+    "with_package",
 ]
 
 _MOST_WAYS: Final = 2
@@ -71,6 +72,7 @@ def growth_layout(found: Part, top: int) -> Layout:
     elif not rows and change < _LEAST_PART:
         lines.append("no owner on the heap has grown by much")
     columns = "grew by:change=amount_bytes|owner|entries|rate|of=parts|made at=at"
+    columns += "|new ones allocated at=allocated_at" * any(row["allocated_at"] for row in rows)
     return tuple(lines), (
         *table("Who keeps what has grown", columns, rows, top),
         *table(
@@ -145,8 +147,6 @@ def _row(row: Part, seconds: float, steady: str) -> Part:
             changed = int(entries_now - entries_then)
             more, what = (changed, "") if changed or not more else (more, " objects")
         rate = f"{more / seconds:+,.0f}{what}/s" if more else ""
-    place = inside(row, "place")
-    file, line = words(place, "file"), size(place, "line")
     parts = _short(words(row, "parts"), f"{int(entries_now):,} "), words(row, "below")
     return {
         **row,
@@ -154,11 +154,17 @@ def _row(row: Part, seconds: float, steady: str) -> Part:
         "entries": counted,
         "parts": " in ".join(filter(None, parts)),
         "rate": ", ".join(filter(None, (rate, steady))),
-        "at": f"{_with_package(file)}:{line}" if line else "",
+        "at": _at(inside(row, "place")),
+        "allocated_at": _at(inside(row, "allocated")),
     }
 
 
-def _with_package(file: str) -> str:
+def _at(place: Part) -> str:
+    line = size(place, "line")
+    return f"{with_package(words(place, 'file'))}:{line}" if line else ""
+
+
+def with_package(file: str) -> str:
     """Return the name of a file with the packages that it is in, if these can be seen from here."""
     folder, _, name = file.rpartition("/")
     inner = name == "__init__.py"

@@ -133,6 +133,16 @@ register(
     layout=_from("memory._report.owners", "growth_layout"),
 )
 register(
+    "native",
+    "Memory that native code has taken and not freed",
+    _from("memory._native_traces.tracing", "trace"),
+    at=(),
+    of_type=True,
+    layout=_from("memory._report.native", "native_layout"),
+)
+register("native_ready", "memray", _from("memory._native_traces.tracing", "ready"), at=())
+register("native_forget", "memray", _from("memory._native_traces.tracing", "forget"), at=())
+register(
     "forget_mark",
     "A moment to compare with",
     _from("memory._owners.looking", "forget_mark"),

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from cpythonplus._base.reading import (
@@ -20,6 +20,7 @@ from cpythonplus._base.reading import (
 from cpythonplus._base.sizes import format_size
 from cpythonplus._base.tables import objects
 from cpythonplus.memory._report.labels import label
+from cpythonplus.memory._report.native import PYTHON, native_sentence
 from cpythonplus.memory._report.owners import (
     kinds_grown,
     owner_name,
@@ -71,7 +72,7 @@ _PROBLEMS: Final = {
     "nothing": "{size} is free but kept by the allocators.",
 }
 """What each kind of advice on resident memory is about."""
-_MEMRAY: Final = "Find the function with `memray run --native`."
+_MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
 _NOTHING_REFERS: Final = "nothing on the heap refers to them"
 _LONG_S: Final = 600
 _STEADINESS: Final = {
@@ -87,7 +88,8 @@ _INTERNED: Final = (
     " 3.12.6 never frees such a string."
 )
 _LEFT: Final = (
-    "C code holds them, or has not given up a reference. Find it with `memray run --native`."
+    "C code holds them, or has not given up a reference: `cpythonplus doctor growth --native PID`"
+    " names the function that makes them."
 )
 _PARTS_GROWN: Final = {
     "unexplained_blocks": (
@@ -135,6 +137,10 @@ def statements(examination: Examination) -> list[Statement]:
         for each in _findings(examination)
         if each.matters or each.is_steady or each.size_bytes >= least
     ]
+    if part(examination, "native") is not None:  # what is advised is done
+        findings = [
+            replace(each, remedy="") if "--native" in each.remedy else each for each in findings
+        ]
     findings.sort(key=lambda each: (not each.matters, -each.size_bytes))
     if not findings and found:
         findings = [Statement(_NOTHING), *_calm(examination)]
@@ -233,6 +239,7 @@ def _classes(rows: list[Part]) -> list[_Class]:
 
 def _findings(examination: Examination) -> Iterator[Statement]:
     yield from _grown(part(examination, "growth"))
+    yield from _native(examination)
     yield from _more_of(examination)
     yield from _c_heap(examination)
     yield from _advice(examination)
@@ -281,6 +288,16 @@ def _grown(found: Part | None) -> Iterator[Statement]:
             of = f", by mappings: {_listed(files)}" if files else ""
             sentence = f"{what} grown by {format_size(more)}{why}{of}."
             yield Statement(sentence, more, _MEMRAY if why else "")
+
+
+def _native(examination: Examination) -> Iterator[Statement]:
+    """Yield what native code has not freed, the largest; Python's own is told by owner."""
+    found = part(examination, "native")
+    most = size(found or {}, "kept_bytes") * _ALARMING_SHARE
+    rows = [row for row in entries(found, "rows") if words(row, "library") != PYTHON]
+    for row in rows[:_FINDINGS]:
+        matters = size(row, "size_bytes") >= max(most, _SMALLEST_GROWN)
+        yield Statement(native_sentence(row), size(row, "size_bytes"), matters=matters)
 
 
 def _what_next(found: Part, row: Part) -> str:
@@ -348,7 +365,7 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
     yield Statement(
         f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it.",
         int(more),
-        "Find the function with `memray run --native`, or with a heap profile of jemalloc.",
+        _MEMRAY,
     )
 
 

@@ -94,7 +94,7 @@ def c_heaps(ledger: Ledger) -> CHead:
         if mapping.is_anonymous:
             first = -(-mapping.start // _HEAP_BYTES) * _HEAP_BYTES
             for start in range(first, mapping.end, _HEAP_BYTES):
-                _thread_heap(ledger, start, mapping, head)
+                _thread_heap(ledger, start, head)
     return head
 
 
@@ -142,8 +142,9 @@ def _by_totals(ledger: Ledger, heap: list[Mapping]) -> None:
     _spread(ledger, heap, "c_heap_used", resident)
 
 
-def _thread_heap(ledger: Ledger, start: int, mapping: Mapping, head: CHead) -> None:
-    row = walk(start, min(mapping.end, start + _HEAP_BYTES), is_main=False)
+def _thread_heap(ledger: Ledger, start: int, head: CHead) -> None:
+    # Not only as far as the mapping: the heap may have grown since that was read.
+    row = walk(start, start + _HEAP_BYTES, is_main=False)
     if row is None:
         return
     end, used, cached, free, top, returnable, _chunks, pause_ns = row

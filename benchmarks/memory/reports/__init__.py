@@ -1,0 +1,1 @@
+"""Leaks that people have reported of well-known packages, rebuilt: which tool names them."""

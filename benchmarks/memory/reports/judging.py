@@ -1,0 +1,84 @@
+"""Runs a report's program, asks each tool once, and compares what it says with the cause.
+
+A tool that names the cause in the first place is *exact*; one that says something that leads there
+(the package, the class of what is kept) is *near*; else it said *nothing* of it.
+"""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.memory.reports.catalogue import Report
+from cpythonplus.memory._report.verdict import statements
+
+__all__ = ["TOOLS", "Verdict", "judged"]
+
+TOOLS = ("memray", "tracemalloc", "objgraph", "guppy3")
+Verdict = dict[str, str]
+"""`said`, the first sentence or line; `verdict`."""
+_HERE = Path(__file__).parent
+_LIMIT_S = 120
+_PATHS = re.compile(r"/\S*/(?:site-packages|memory/reports|python3\.\d+)/")
+"""An environment is called like its report: that a path has the name says nothing."""
+
+
+def judged(report: Report, python: Path, seconds: float) -> dict[str, Any]:
+    """Return what each tool said of a report, by tool."""
+    found: dict[str, Any] = {"name": report.name}
+    with _service(python, report.name) as pid:
+        for name, words in (("doctor", []), ("native", ["--native"])):
+            asked = ["doctor", "growth", *words, "--seconds", f"{seconds:g}", str(pid)]
+            found[name] = _verdict(report, _sentences(python, asked))
+    for tool in TOOLS:
+        command = [str(python), str(_HERE / "serve.py"), report.name, tool]
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+        lines = done.stdout.splitlines()
+        if done.returncode or not lines:
+            error = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            found[tool] = {"said": error, "verdict": "failed"}
+        else:
+            found[tool] = _verdict(report, [json.loads(lines[-1])])
+    return found
+
+
+@contextmanager
+def _service(python: Path, name: str) -> Iterator[int]:
+    """Yield the PID of the program, under `cpythonplus run`, when it has warmed up."""
+    command = [str(python), "-m", "cpythonplus", "run", str(_HERE / "serve.py"), name]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as service:
+        try:
+            assert service.stdout is not None  # noqa: S101
+            if service.stdout.readline() != "ready\n":
+                raise RuntimeError(f"{name}: the program did not start")
+            yield service.pid
+        finally:
+            service.kill()
+
+
+def _sentences(python: Path, words: list[str]) -> list[str]:
+    """Return the sentences that the report begins with, or the one line on why there is none."""
+    command = [str(python), "-m", "cpythonplus", *words, "--format", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    if done.returncode:
+        return [done.stderr.strip()]
+    return [each.sentence for each in statements(json.loads(done.stdout))]
+
+
+def _verdict(report: Report, sentences: list[str]) -> Verdict:
+    sentences = [_PATHS.sub("", each) for each in sentences]
+    first = sentences[0] if sentences else "-"
+    if first.startswith("cpythonplus doctor: "):
+        verdict = "refused"
+    elif re.search("|".join(filter(None, (report.exact, report.line))), first):
+        verdict = "exact"
+    elif any(re.search(f"{report.exact}|{report.near}", each) for each in sentences):
+        verdict = "near"
+    else:
+        verdict = "nothing"
+    return {"said": first, "verdict": verdict, "all": "\n".join(sentences)}

@@ -1,0 +1,189 @@
+"""Runs memray's tracer in this process, while the agent's answer to `doctor growth --native` waits.
+
+The program is left as it was. memray clears the profile function of every thread when it ends, so
+the tracer is refused where there is one, and one that the program sets meanwhile is set again.
+Before a fork and at the end of the process the agent ends its answers, and with that the tracer.
+The file has no name: it is gone with its last descriptor, however the process ends.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from importlib import import_module
+from typing import IO, Any, Final, Self
+
+from cpythonplus import _native
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.stacks import switchers
+
+__all__ = ["forget", "ready", "trace"]
+
+_LARGEST: Final = 64 << 20
+"""Bytes of the file: some 14 million allocations."""
+_FREE_TIMES: Final = 4
+"""So many times the file has to be free on its disk."""
+_LOOK_MS: Final = 100
+_GREENLETS: Final = "greenlet"
+_files: list[IO[bytes]] = []
+"""What was traced last, until the doctor has read it."""
+
+
+def ready() -> dict[str, Any]:
+    """Import memray; raises UnsupportedPlatform, with a line, where it must not trace."""
+    module = _memray()
+    # Their calls do not return in the order that the tracer relies on. Beside greenlets, it prints
+    # into the program's output, and leaves a trace function of its own behind.
+    switching = {*switchers, *(["greenlets"] if _has_greenlets() else [])}
+    if switching:
+        raise UnsupportedPlatform(
+            f"memray cannot begin in the middle of a program with {min(switching)}: start it under"
+            " `memray run --native`"
+        )
+    if _is_tracing(module):
+        raise UnsupportedPlatform("memray traces this process already")
+    if _native.memory_profilers():
+        raise UnsupportedPlatform(
+            "a thread of the program has a profile function (sys.setprofile), which memray would"
+            " take the place of"
+        )
+    found = {"memray": str(module.__version__), "limit_bytes": _room()}
+    # What memray and its libunwind keep for ever, two descriptors of a pipe too, is no growth.
+    with _Tracer("/dev/null"):
+        bytearray(1 << 16)
+    return found
+
+
+def _has_greenlets() -> bool:
+    """Whether some thread has used them: many packages only import the module."""
+    kind = getattr(sys.modules.get(_GREENLETS), "greenlet", None)
+    return isinstance(kind, type) and bool(_native.memory_gc_objects_of((kind,)))
+
+
+def _memray() -> Any:  # noqa: ANN401  # a module that may be missing
+    try:
+        return import_module("memray")
+    except ModuleNotFoundError as error:
+        if error.name == "memray":
+            raise UnsupportedPlatform(
+                f"the process's environment has no memray: {sys.executable} -m pip install"
+                " 'cpythonplus[native]'"
+            ) from None
+        raise
+
+
+def _is_tracing(module: Any) -> bool:  # noqa: ANN401
+    """Whether a tracer of memray's is active: it replaces two attributes of threads meanwhile."""
+    interceptor = getattr(module, "_thread_name_interceptor", None)
+    kind = getattr(interceptor, "ThreadNameInterceptor", None)
+    threading = import_module("threading")
+    return kind is not None and type(threading.Thread.__dict__.get("_name")) is kind
+
+
+def _room() -> int:
+    """Return how large the file may become; UnsupportedPlatform where there is too little room."""
+    folder = import_module("tempfile").gettempdir()
+    found = os.statvfs(folder)
+    room = min(_LARGEST, found.f_bavail * found.f_frsize // _FREE_TIMES)
+    if room < _LARGEST // _FREE_TIMES:
+        raise UnsupportedPlatform(f"{folder} has too little room for the tracer's file")
+    return room
+
+
+def trace(argument: str) -> dict[str, object]:
+    """Trace for `SECONDS,PID`, until that doctor has ended or the file is full.
+
+    Returns what it has cost, and under which descriptor the `file` is until `forget()`. Raises as
+    `ready()`.
+    """
+    seconds, pid = argument.split(",")
+    forget()
+    limit = ready()["limit_bytes"]  # again: the program has gone on
+    file = import_module("tempfile").TemporaryFile(prefix="cpythonplus-")
+    _files.append(file)
+    try:
+        cpu_s, began = time.process_time(), time.monotonic()
+        with _Tracer(f"/proc/self/fd/{file.fileno()}") as tracer:
+            ended_by = _wait(file, float(seconds), int(pid), limit)
+    except BaseException:
+        forget()
+        raise
+    return {
+        "file": file.fileno(),
+        "seconds": round(time.monotonic() - began, 3),
+        "cpu_s": round(time.process_time() - cpu_s, 3),
+        "pause_ns": tracer.pause_ns,
+        "file_bytes": os.fstat(file.fileno()).st_size,
+        "ended_by": ended_by,
+        "executable": sys.executable,
+    }
+
+
+def forget() -> dict[str, object]:
+    """Let go of the file; a child that was forked with it open keeps nothing on the disk either."""
+    count = len(_files)
+    while _files:
+        file = _files.pop()
+        with suppress(OSError):
+            os.ftruncate(file.fileno(), 0)
+        with suppress(OSError):
+            file.close()
+    return {"forgotten": count}
+
+
+def _wait(file: IO[bytes], seconds: float, doctor: int, limit: int) -> str:
+    """Return what ended the wait: "" for the time, else `fork`, `size` or `doctor`."""
+    end = time.monotonic() + seconds
+    seen = os.path.exists(f"/proc/{doctor}")  # noqa: PTH110  # not in another name space of PIDs
+    while (left := end - time.monotonic()) > 0:
+        if _native.memory_agent_wait(min(int(left * 1000) + 1, _LOOK_MS)):
+            return "fork"
+        if os.fstat(file.fileno()).st_size >= limit:
+            return "size"
+        if seen and not os.path.exists(f"/proc/{doctor}"):  # noqa: PTH110
+            return "doctor"
+    return ""
+
+
+class _Tracer:
+    """memray's tracer around a block.  pause_ns: the longer of its start and its end."""
+
+    def __init__(self, path: str) -> None:
+        memray = _memray()
+        destination = memray.FileDestination(path=path, overwrite=True, compress_on_exit=False)
+        self._tracker = memray.Tracker(destination=destination, native_traces=True)
+        self._threading = import_module("threading")
+        self._own: set[int] = set()
+        self._own_hook: object = None
+        self.pause_ns = 0
+
+    def __enter__(self) -> Self:
+        began = time.perf_counter_ns()
+        # Where it sees them imported, it sets a trace function in each thread, and says so.
+        greenlets = sys.modules.pop(_GREENLETS, None)
+        try:
+            self._tracker.__enter__()
+        finally:
+            if greenlets is not None:
+                sys.modules[_GREENLETS] = greenlets
+        self._own = {function for _, function, _ in _native.memory_profilers()}
+        self._own_hook = self._threading.getprofile()
+        self.pause_ns = time.perf_counter_ns() - began
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        began = time.perf_counter_ns()
+        hook = self._threading.getprofile()
+        # A thread that has not called anything yet has memray's hook instead of its function.
+        programs = [
+            row
+            for row in _native.memory_profilers()
+            if row[1] not in self._own and row[2] is not self._own_hook
+        ]
+        self._tracker.__exit__(None, None, None)
+        _native.memory_profilers_set(programs)
+        if hook is not self._own_hook:
+            self._threading.setprofile(hook)
+        self.pause_ns = max(self.pause_ns, time.perf_counter_ns() - began)
