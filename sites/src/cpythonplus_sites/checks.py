@@ -7,6 +7,7 @@ is passed over here, so that one mistake is told once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -50,19 +51,20 @@ class Subject:
         """Whether the value was told to be wrong."""
         return keys in self.wrong
 
-    @property
+    @cached_property
     def linked(self) -> dict[tuple[str, str], LinkStanza]:
         """Each pair of sites that has a link, names sorted, with its stanza or an empty one."""
-        stanzas = self._stanzas()
-        found = {pair: stanzas.get(pair, LinkStanza()) for pair in self._pairs()}
-        return {pair: link for pair, link in found.items() if link.via in TUNNELS}
+        return {pair: link for pair, link in self._by_pair.items() if link.via in TUNNELS}
 
-    @property
+    @cached_property
     def relayed(self) -> dict[tuple[str, str], str]:
         """Each pair of sites, names sorted, that a third one links, with that site."""
-        stanzas = self._stanzas()
-        found = {pair: stanzas[pair].via for pair in self._pairs() if pair in stanzas}
-        return {pair: via for pair, via in found.items() if via not in TUNNELS}
+        return {pair: x.via for pair, x in self._by_pair.items() if x.via not in TUNNELS}
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str], LinkStanza]:
+        stanzas, usual = self._stanzas(), LinkStanza()
+        return {pair: stanzas.get(pair, usual) for pair in self._pairs()}
 
     def _stanzas(self) -> dict[tuple[str, ...], LinkStanza]:
         return {tuple(sorted(map(str, link.between or ()))): link for link in reversed(self.links)}
@@ -351,10 +353,14 @@ def reachability(subject: Subject) -> Iterator[Wrong]:
     if subject.network.topology == "hub":
         order[str(subject.network.hub)] = len(order)  # told there, once
     alone: dict[tuple[str, str], list[str]] = {}
+    reached = {
+        key: {name for name in subject.sites if _is_reached(subject, name, key)}
+        for key in ("endpoint", "ssh_endpoint")
+    }
     for ends, link in subject.linked.items():
         wanted = ["endpoint"] * (link.via == "wireguard") + ["ssh_endpoint"] * has_ssh(link)
         for key in wanted:
-            if not any(_is_reached(subject, name, key) for name in ends):
+            if reached[key].isdisjoint(ends):
                 one, other = sorted(ends, key=order.__getitem__)
                 alone.setdefault((other, key), []).append(one)
     for (name, key), others in alone.items():

@@ -19,6 +19,7 @@ the way, that is said (`Plan.obstacles`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -557,23 +558,40 @@ class _Planner:
             found = ip_address(address)
         except ValueError:  # with a zone
             return False
-        return any(_is_in(found, way.subnet) for way in self.wanted.routes) or _is_in(
-            found, self.wanted.range
-        )
+        around = (ip_network((found, length), strict=False) for length in self._lengths(found))
+        return any(each in self._ways for each in around) or _is_in(found, self.wanted.range)
+
+    @cached_property
+    def _ways(self) -> dict[Subnet, str]:
+        """Which neighbour leads to which subnet."""
+        return {way.subnet: way.peer for way in self.wanted.routes}
+
+    def _lengths(self, address: Address) -> set[int]:
+        """The prefix lengths of the subnets behind tunnels."""
+        return {x.prefixlen for x in self._ways if x.version == address.version}
 
     def _is_fresh(self, peer: LivePeer) -> bool:
         return is_fresh(peer, self.live.now_s)
 
     # ---- routes ---------------------------------------------------------------------------------
 
+    @cached_property
     def wanted_routes(self) -> dict[Subnet, str]:
         """Which device leads to which subnet, as the sessions are now."""
         spares = self._spares_in_use()
+        fixed = {way.peer: way.device for way in self.wanted.routes}
         devices = {
-            way.peer: way.device or spares.get(way.peer) or self._carrier(way.peer)
-            for way in self.wanted.routes
+            peer: device or spares.get(peer) or self._carrier(peer)
+            for peer, device in fixed.items()
         }
         return {way.subnet: devices[way.peer] for way in self.wanted.routes}
+
+    @cached_property
+    def _routes_to(self) -> dict[Subnet, list[LiveRoute]]:
+        found: dict[Subnet, list[LiveRoute]] = {}
+        for route in self.live.routes:
+            found.setdefault(route.subnet, []).append(route)
+        return found
 
     def _spares_in_use(self) -> dict[str, str]:
         """The ssh devices of links with a fallback that is in use: by decision, or as it is."""
@@ -593,24 +611,31 @@ class _Planner:
             if chosen[peer] == "ssh" or (chosen[peer] is None and peer in on)
         }
 
-    def _carrier(self, peer: str) -> str:
-        alive = {
+    @cached_property
+    def _alive(self) -> set[tuple[str, str]]:
+        """Interfaces and public keys of the sessions that there are."""
+        return {
             (tunnel.interface, end.public_key)
             for tunnel in self.live.tunnels.values()
             for end in tunnel.peers
             if self._is_fresh(end)
         }
-        subnets = {way.subnet for way in self.wanted.routes if way.peer == peer}
+
+    @cached_property
+    def _on(self) -> dict[str, str]:
+        """The interface of ours that the routes to each neighbour have now."""
         names = {tunnel.interface for tunnel in self.wanted.tunnels}
-        on = (
-            x.device
-            for x in self.live.routes
-            if x.subnet in subnets and x.device in names and x.metric < PROBE_METRIC
-        )
-        return rotation.carrier(self.wanted.rotation, peer, alive, next(on, None))
+        return {
+            self._ways[route.subnet]: route.device
+            for route in reversed(self.live.routes)
+            if route.subnet in self._ways and route.device in names and route.metric < PROBE_METRIC
+        }
+
+    def _carrier(self, peer: str) -> str:
+        return rotation.carrier(self.wanted.rotation, peer, self._alive, self._on.get(peer))
 
     def missing_routes(self) -> Iterator[Step]:
-        for subnet, device in self.wanted_routes().items():
+        for subnet, device in self.wanted_routes.items():
             is_there = device in self.live.devices and device not in self.doomed
             if is_there and self._is_ours(device):
                 yield from self._route(subnet, device)
@@ -622,7 +647,7 @@ class _Planner:
             return
         spares = {each.peer for each in self.wanted.fallbacks}
         subnets = {way.subnet for way in self.wanted.routes if way.peer in spares}
-        for subnet, device in self.wanted_routes().items():
+        for subnet, device in self.wanted_routes.items():
             if subnet in subnets and device in self.live.devices and self._is_ours(device):
                 yield from self._route(subnet, device)
 
@@ -646,7 +671,7 @@ class _Planner:
                     yield ip_network(each.address), device, PROBE_METRIC + number
 
     def _route(self, subnet: Subnet, device: str) -> Iterator[Step]:
-        there = [route for route in self.live.routes if route.subnet == subnet]
+        there = self._routes_to.get(subnet, [])
         metric = IPV6_METRIC if subnet.version == IPV6 else 0
         leading = (route for route in there if route.kind not in NOWHERE)
         best = min(leading, key=lambda route: route.metric, default=None)
@@ -661,13 +686,13 @@ class _Planner:
 
     def stale_routes(self) -> Iterator[Step]:
         """After the peers: what comes from a site that leaves is refused before all else."""
-        wanted = self.wanted_routes()
+        wanted, probes = self.wanted_routes, set(self._probes())
         going = {tunnel.interface for tunnel in self._left_over()}
         going |= leaving.going(self.wanted, self.live)
         for route in self.live.routes:
             if route.device in going or route.kind in NOWHERE or not self._did_set(route):
                 continue
-            if (route.subnet, route.device, route.metric) in set(self._probes()):
+            if (route.subnet, route.device, route.metric) in probes:
                 continue
             if route.subnet in wanted and not self._is_second(route, wanted[route.subnet]):
                 continue
@@ -680,11 +705,8 @@ class _Planner:
     def _is_second(self, route: LiveRoute, device: str) -> bool:
         """Whether it stands beside one that is right; it would hide that, or outlive it."""
         metric = IPV6_METRIC if route.subnet.version == IPV6 else 0
-        right = [
-            x
-            for x in self.live.routes
-            if (x.subnet, x.device, x.metric) == (route.subnet, device, metric)
-        ]
+        there = self._routes_to.get(route.subnet, [])
+        right = [x for x in there if (x.device, x.metric) == (device, metric)]
         return bool(right) and route not in right
 
     def _may_replace(self, route: LiveRoute, metric: int) -> bool:
