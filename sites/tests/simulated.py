@@ -16,11 +16,11 @@ from cpythonplus_sites.live import (
     SYSTEMD_RUNS,
     Device,
     LivePeer,
-    LiveRoute,
     LiveTunnel,
     Unit,
     parse_endpoint,
 )
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.machine import Machine, Output
 from cpythonplus_sites.planning import CHECK_SSHD, END_LOST_SESSIONS
 from cpythonplus_sites.probing import Ping

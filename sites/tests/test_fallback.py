@@ -18,7 +18,8 @@ from cpythonplus_sites.commands import apply as apply_command
 from cpythonplus_sites.commands.gateway import Gateway
 from cpythonplus_sites.fallback import HOLD_S, MOST_HOLD_S, Answers, Memory, Remembered, decide
 from cpythonplus_sites.host_folder import HostFolder
-from cpythonplus_sites.live import LiveRoute, look
+from cpythonplus_sites.live import look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.model import Endpoint, Link
 from cpythonplus_sites.planning import PROBE_METRIC, plan
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, names, render, units

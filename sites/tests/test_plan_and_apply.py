@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from cpythonplus_sites import rotation
 from cpythonplus_sites.applying import Outcome, apply
-from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
+from cpythonplus_sites.live import Device, LivePeer, LiveTunnel, Unit, look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.model import Endpoint, Network
 from cpythonplus_sites.planning import END_LOST_SESSIONS, plan
 from cpythonplus_sites.rendering import (

@@ -13,6 +13,7 @@ from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.record import NOTHING, Record, parse
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Interface, IPv6Interface
 
     from cpythonplus_sites.fallback import Kind
+    from cpythonplus_sites.heard import Heard
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Subnet
     from cpythonplus_sites.sessions import Session
     from cpythonplus_sites.wanted import Table, Wanted
-    from cpythonplus_sites.watching import Heard
 
 INTERFACE_COLUMNS = 5
 PEER_COLUMNS = 9
@@ -88,21 +89,6 @@ class Device:
     running: bool = True
     owner: str | None = None
     queue: int | None = None
-
-
-@dataclass(frozen=True)
-class LiveRoute:
-    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one.
-
-    kind: as `ip` names it. All but `unicast` lead nowhere; the device says nothing there: in IPv6
-    it is lo, in IPv4 there is none.
-    """
-
-    subnet: Subnet
-    device: str
-    protocol: int
-    metric: int = 0
-    kind: str = "unicast"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ from cpythonplus_sites.wanted import PlainFile, is_for_systemd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
+    from cpythonplus_sites.live import Device, Live, LivePeer, LiveTunnel
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.model import Address, Subnet
     from cpythonplus_sites.record import Record
     from cpythonplus_sites.wanted import Peer, Tunnel, Wanted

@@ -16,12 +16,13 @@ session would live for three minutes more, in which `wg` has nothing to say abou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import fallback, live
 from cpythonplus_sites.fallback import Answers, Memory, Remembered
+from cpythonplus_sites.heard import Heard
 from cpythonplus_sites.probing import Probe
 from cpythonplus_sites.rendering.systemd import follows_name
 
@@ -46,22 +47,6 @@ AGAIN, AGAIN_S = 4, 0.7
 
 STEADY = AGAIN
 """Of the AGAIN + 1 pings, those that WireGuard has to answer before it is returned to."""
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What the look found.
-
-    silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback, from
-    now on.  switches: a line for each link that changes its way.  calls: whether anything has to be
-    compared, or done.
-    """
-
-    silent: frozenset[str] = frozenset()
-    ways: Mapping[str, Kind] = field(default_factory=dict)
-    switches: tuple[str, ...] = ()
-    calls: bool = True
-    remembered: Remembered = field(default_factory=Remembered)
 
 
 def path(network: Network) -> Path:

@@ -12,7 +12,7 @@ from cpythonplus_sites.applying import (
     await_sessions,
     only_one,
 )
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.confirm import add_yes, agreed
 from cpythonplus_sites.commands.gateway import (
     add_no_systemd,
@@ -29,7 +29,7 @@ from cpythonplus_sites.live import endpoint_hosts, look, resolved
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.planning import plan
 from cpythonplus_sites.secrets import SecretError
-from cpythonplus_sites.terminal import complain, show
+from cpythonplus_sites.terminal import Parser, carry_out, complain, show
 from cpythonplus_sites.watching import path, remember, watch
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cpythonplus_sites.commands.gateway import Gateway
+    from cpythonplus_sites.heard import Heard
     from cpythonplus_sites.steps import Plan, Step
-    from cpythonplus_sites.watching import Heard
 
     Addresses = Mapping[str, tuple[str, ...]]
 
@@ -49,7 +49,7 @@ CHANGED_MEANWHILE = "the gateway or the file was changed meanwhile; the plan is 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     add_tune(parser)
     add = parser.add_argument
     add_yes(parser)
@@ -73,6 +73,13 @@ def run(options: argparse.Namespace) -> int:
     except ApplyRunningError as error:
         complain(COMMAND, str(error))
         return NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def main(words: list[str]) -> int:
+    """Carry out the action with these arguments, as a part of another one."""
+    parser = Parser(prog=COMMAND, allow_abbrev=False)
+    add_arguments(parser)
+    return carry_out(COMMAND, lambda found: run(parser.parse_args(found)), words)
 
 
 def _follow(gateway: Gateway, options: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.advice import advise, unresolved
-from cpythonplus_sites.commands.sites import add_common, path_of_file
+from cpythonplus_sites.commands.options import add_common, path_of_file
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.problems import Problem, SiteFileError
 from cpythonplus_sites.rendering.ssh import calls

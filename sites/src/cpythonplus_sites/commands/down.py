@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.applying import ApplyRunningError, carry_on, only_one
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.apply import NOT_AS_IT_SHOULD_BE_STATUS, result
 from cpythonplus_sites.commands.confirm import add_yes, agreed
 from cpythonplus_sites.commands.gateway import add_no_systemd, find, need_root, plain_errors
@@ -30,7 +30,7 @@ OPEN = "packets for the other sites now take the default route, unencrypted"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser, default_file="the one that was applied last, in the host folder")
+    common.add_common(parser, default_file="the one that was applied last, in the host folder")
     add_yes(parser)
     parser.add_argument(
         "--clear-routes",

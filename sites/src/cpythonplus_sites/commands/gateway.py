@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus_sites import rotation, tuning
 from cpythonplus_sites.commands import keys as key_commands
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import SYSTEMD_RUNS
 from cpythonplus_sites.machine import Machine
@@ -52,7 +52,7 @@ def plain_errors() -> Iterator[None]:
 
 def find(options: argparse.Namespace) -> Gateway:
     """Read the file and this host's keys; touches nothing. Raises what `plain_errors` turns."""
-    path = sites.path_of_file(options)
+    path = common.path_of_file(options)
     network = load(path)
     folder = HostFolder(Path(options.host_dir).absolute())
     private = folder.private_key()

@@ -7,7 +7,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.gateway import (
     find,
     need_root,
@@ -33,7 +33,7 @@ TITLES = ("site", "via", "handshake", "ping", "LAN ping", "large", "received", "
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     parser.add_argument(
         "--format",
         choices=("text", "json", "prometheus"),
