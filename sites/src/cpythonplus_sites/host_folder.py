@@ -137,10 +137,10 @@ class HostFolder:
         """The secret that is the same on every gateway."""
         return _key(self.preshared_path)
 
-    def preshared_key(self, one: str, other: str) -> str | None:
-        """The preshared key of two sites."""
+    def preshared_key(self, one: str, other: str, *, of_names: bool = False) -> str | None:
+        """The preshared key of a pair, by its public keys or, `of_names`, by its names."""
         secret = self.preshared_secret()
-        return secret and keys.preshared_key(secret, one, other)
+        return secret and keys.preshared_key(secret, one, other, of_names=of_names)
 
     def site_in(self, network: Network) -> Site | None:
         """The site whose public key, now or next, belongs to this host's private key."""

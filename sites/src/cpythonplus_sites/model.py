@@ -109,6 +109,8 @@ class Network:
     links: every pair of a mesh but those of `relays`; in a `hub` topology those between the hub and
     each other site.
 
+    preshared_of_names: preshared keys come from the names of the sites, as up to version 0.2.
+
     The indexes are made once: a mesh of 500 sites has 124,750 links.
     """
 
@@ -120,6 +122,7 @@ class Network:
     sites: tuple[Site, ...]
     links: tuple[Link, ...]
     relays: tuple[Relay, ...] = ()
+    preshared_of_names: bool = False
 
     @cached_property
     def _site_by_name(self) -> dict[str, Site]:

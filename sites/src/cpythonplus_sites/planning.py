@@ -62,9 +62,10 @@ IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
 
-KEY_OF_NAMES = (
-    "which comes from the secret and the names of both sites: within three minutes the link is"
-    " down, until {0} has the same"
+PRESHARED_CHANGES = (
+    "which comes from the secret and the keys of both sites (up to version 0.2, and with"
+    ' preshared = "names", from their names): within three minutes the link is down, until {0} has'
+    " the same"
 )
 PORT_TAKEN = (
     "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface"
@@ -485,7 +486,7 @@ class _Planner:
                 peer.preshared_key,
                 there.preshared_key,
             ):
-                changes.append(KEY_OF_NAMES.format(peer.site))
+                changes.append(PRESHARED_CHANGES.format(peer.site))
         wanted = {peer.public_key for peer in tunnel.peers}
         gone = [peer for peer in live.peers if peer.public_key not in wanted]
         changes += [f"remove peer {peer.public_key}" for peer in gone]

@@ -66,7 +66,7 @@ class NetworkStanza(Stanza):
     hub: str | None = _key(values.name)
     mtu: int = _key(MTU, 1420)
     keepalive: int = _key(KEEPALIVE, 25)
-    preshared: bool = _key(values.boolean, default=True)
+    preshared: bool | str = _key(values.preshared, default=True)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites import toml
+from cpythonplus_sites import toml, values
 from cpythonplus_sites.checks import Subject, check
 from cpythonplus_sites.editing import NotEditableError, edited
 from cpythonplus_sites.lines import Layout, scan
@@ -195,7 +195,8 @@ def _network(subject: Subject) -> Network:
         tunnel=network.tunnel,
         topology=network.topology,
         hub=network.hub,
-        preshared=network.preshared,
+        preshared=bool(network.preshared),
+        preshared_of_names=network.preshared == values.OF_NAMES,
         sites=tuple(_site(network.name, *item) for item in subject.sites.items()),
         links=tuple(links),
         relays=tuple(Relay(ends, via) for ends, via in subject.relayed.items()),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from cpythonplus_sites.fallback import Kind
     from cpythonplus_sites.live import LivePeer, LiveTunnel
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Network
     from cpythonplus_sites.wanted import Wanted
@@ -173,7 +174,7 @@ def ways(machine: Machine, network: Network, wanted: Wanted) -> dict[str, Kind]:
     return ways_of(live.routes(machine), network, wanted)
 
 
-def ways_of(routes: Sequence[live.LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
+def ways_of(routes: Sequence[LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
     """The same, from routes that were read already."""
     found: dict[str, Kind] = {}
     for each in wanted.fallbacks:

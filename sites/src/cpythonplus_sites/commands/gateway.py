@@ -64,7 +64,9 @@ def find(options: argparse.Namespace) -> Gateway:
             f"{path}: sites.{site.name} has no public_key; "
             f"cpythonplus-sites keygen --site {site.name} writes it"
         )
-    keys = Keys(private, folder.next_key(), _preshared(network, folder))
+    public, next_public = folder.public_key(), folder.next_public_key()
+    preshared = _preshared(network, folder)
+    keys = Keys(private, folder.next_key(), preshared, public, next_public)
     tuned = tuning_files(network, options, Machine())
     copy = PlainFile(folder.sites_path, path.read_text("utf-8"))
     host = host_of(folder, network, site)
@@ -162,7 +164,8 @@ def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str
             " creates it at the first "
             "gateway, --secret-from takes it to the others"
         )
-    return lambda one, other: folder.preshared_key(one, other) or ""
+    of_names = network.preshared_of_names
+    return lambda one, other: folder.preshared_key(one, other, of_names=of_names) or ""
 
 
 def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:

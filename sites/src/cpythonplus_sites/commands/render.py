@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from ipaddress import IPv4Address
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.commands import options as common
@@ -88,14 +88,13 @@ def _site_and_host(
     site = own if options.site is None else site_called(network, options.site)
     if site is None:
         raise UsageError("no site has the key of this host; give --site NAME or --all")
-    host = host_of(folder, network, site)
-    if site != own:
-        host = Host(folder=host.folder)
-        reason = (
-            f"{site.name} does not have the key of this host; its files are written without secrets"
-        )
-        print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
-    return site, host
+    if site == own:
+        return site, host_of(folder, network, site)
+    reason = (
+        f"{site.name} does not have the key of this host; its files are written without secrets"
+    )
+    print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
+    return site, Host(folder=PurePosixPath(folder.path.absolute()))
 
 
 def _called(files: Sequence[RenderedFile], name: str) -> RenderedFile:
