@@ -28,9 +28,10 @@ from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from cpythonplus_sites.model import Address
     from cpythonplus_sites.probing import Probe
 
 GOOD = Output(0)
@@ -45,7 +46,7 @@ class Simulated(Machine):
     answers: addresses that answer a ping; `address@device` only through that one, `address<size`
     only to packets of up to that size.  rulesets: what iptables and nft list, by program.
     holds: tun devices that a program holds: the end of their unit leaves them there.
-    ended: users whose processes were ended.
+    ended: users whose processes were ended.  sent: what send_udp was asked for.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -66,6 +67,7 @@ class Simulated(Machine):
     rulesets: dict[str, str] = field(default_factory=dict)
     rules: str = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n"
     asked: list[Probe] = field(default_factory=list)
+    sent: list[tuple[Address, Address, tuple[tuple[int, int], ...]]] = field(default_factory=list)
     since_boot_s: float = 1000.0
 
     # ---- what a Machine does ----
@@ -147,6 +149,9 @@ class Simulated(Machine):
             if found == address and probe.device is None:
                 return not size or probe.size_bytes <= int(size)
         return False
+
+    def send_udp(self, source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
+        self.sent.append((source, target, tuple(ports)))
 
     def resolve(self, host: str) -> tuple[str, ...]:
         try:
@@ -328,6 +333,8 @@ class Simulated(Machine):
             return GOOD
         if words == ("-j", "list", "ruleset"):
             return Output(0, self.rulesets.get("nft", '{"nftables": []}'))
+        if words[:3] == ("-j", "list", "set"):
+            return Output(0, self.rulesets.get("heard", ""))
         title = " ".join(words[-2:])
         if words[:2] == ("delete", "table"):
             return GOOD if self.tables.pop(title, None) is not None else Output(1)

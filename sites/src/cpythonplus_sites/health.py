@@ -24,6 +24,7 @@ from cpythonplus_sites.rotation import FRESH_S
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cpythonplus_sites.agreement import Agreement
     from cpythonplus_sites.fallback import Kind, Memory, Remembered
     from cpythonplus_sites.live import LivePeer
     from cpythonplus_sites.machine import Machine
@@ -51,6 +52,7 @@ class Reach:
     cause: what is likely wrong, and `side` with whom; empty where nothing is.
     way: of a link with a fallback, the one in use; way_since_s: since when, since the epoch.
     to_ssh, to_wireguard: how often it switched since the boot.  note: what is good to know.
+    same_file: whether it has the site file that is applied here; None: not known.
     """
 
     site: str
@@ -69,6 +71,7 @@ class Reach:
     to_ssh: int | None = None
     to_wireguard: int | None = None
     note: str = ""
+    same_file: bool | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -154,10 +157,28 @@ _GOOD = _Opinion("good")
 
 
 def examine(
-    machine: Machine, network: Network, wanted: Wanted, *, ping_count: int = 3
+    machine: Machine,
+    network: Network,
+    wanted: Wanted,
+    *,
+    ping_count: int = 3,
+    agreement: Agreement | None = None,
 ) -> tuple[Reach, ...]:
-    """Judge how this gateway reaches every other site.  ping_count: 0 sends none."""
-    return _Judge(machine, network, wanted, ping_count).examine()
+    """Judge how this gateway reaches every other site.  ping_count: 0 sends none.
+
+    agreement: which site files the others have.
+    """
+    found = _Judge(machine, network, wanted, ping_count).examine()
+    if agreement is None:
+        return found
+    return tuple(
+        replace(
+            reach,
+            note="; ".join(filter(None, (reach.note, agreement.note(reach.site)))),
+            same_file=agreement.is_same(reach.site),
+        )
+        for reach in found
+    )
 
 
 class _Judge:

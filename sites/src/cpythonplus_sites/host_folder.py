@@ -74,6 +74,11 @@ class HostFolder:
         """The record of everything that `apply` has set up on this host."""
         return self.path / "written.json"
 
+    @property
+    def editions_path(self) -> Path:
+        """Since when which site files are known (agreement.py)."""
+        return self.path / "editions.json"
+
     def create(self) -> None:
         """Make the folder, 0700, where it is missing.
 

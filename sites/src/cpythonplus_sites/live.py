@@ -8,6 +8,7 @@ missing, they would be set up anew, and what others have put there be replaced.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
@@ -42,6 +43,9 @@ ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohi
 """As `ip -N` prints them: by their numbers (rtnetlink(7))."""
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
+_ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}")
+"""Of a set that packets fill."""
+
 SYSTEMD_RUNS = Path("/run/systemd/system")
 PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
@@ -417,7 +421,7 @@ def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
     aside = ["unshare", "--net", "sh", "-c", f"nft -f - && {' '.join(listing)}"]
     meant = machine.run(aside, stdin=table.rules)
     return (
-        there.out if there.status == 0 else None,
+        _ELEMENTS.sub("", there.out) if there.status == 0 else None,
         meant.out if meant.status == 0 else None,
     )
 

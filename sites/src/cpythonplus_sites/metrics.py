@@ -103,6 +103,12 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
         lambda reach: reach.to_wireguard,
     ),
     (
+        "same_file",
+        "gauge",
+        "Whether the site has the site file of this gateway (1) or not (0); no sample: not known.",
+        lambda reach: None if reach.same_file is None else float(reach.same_file),
+    ),
+    (
         "received_bytes_total",
         "counter",
         "Bytes received from the peer since its interface came up.",

@@ -125,7 +125,8 @@ class _Planner:
         if not endpoints_only:
             there = (self.live.devices, self.live.routes)
             self.notes += map(LAN_REFUSED.format, closing.not_connected(self.wanted, *there))
-        return Plan(steps, tuple(self.obstacles), tuple(self.notes))
+        remarks = () if endpoints_only else self.wanted.remarks
+        return Plan(steps, tuple(self.obstacles), (*remarks, *self.notes))
 
     def parts(self) -> list[Iterator[Step]]:
         return [

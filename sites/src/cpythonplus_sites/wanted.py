@@ -141,6 +141,7 @@ class Wanted:
     fallbacks: of links whose routes move to ssh and back.
     record: the file with what was ever set up here; None: none is kept.  before: what counts as
     recorded without it.  kept: files that were made by an option, and stay without it.
+    remarks: which operation the file is, and what it asks of other gateways, a line each.
     """
 
     site: str
@@ -163,6 +164,7 @@ class Wanted:
     record: PurePath | None = None
     before: Record = NOTHING
     kept: tuple[PurePath, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def written(self) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites import agreement
 from cpythonplus_sites.applying import (
     ApplyRunningError,
     Outcome,
@@ -17,6 +18,7 @@ from cpythonplus_sites.commands.confirm import add_yes, agreed
 from cpythonplus_sites.commands.gateway import (
     add_no_systemd,
     add_tune,
+    agreement_of,
     find,
     need_root,
     need_trusted_program,
@@ -25,9 +27,9 @@ from cpythonplus_sites.commands.gateway import (
 from cpythonplus_sites.commands.plan import line, remarks, text
 from cpythonplus_sites.commands.status import said
 from cpythonplus_sites.health import examine
-from cpythonplus_sites.live import endpoint_hosts, look, resolved
+from cpythonplus_sites.live import endpoint_hosts, look, resolved, tunnels
 from cpythonplus_sites.machine import Machine
-from cpythonplus_sites.planning import plan
+from cpythonplus_sites.planning import is_fresh, plan
 from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.terminal import Parser, carry_out, complain, show
 from cpythonplus_sites.watching import path, remember, watch
@@ -98,6 +100,8 @@ def _follow_once(gateway: Gateway, options: argparse.Namespace) -> int | None:
         # Before a name is looked up: where UDP is blocked, that may take all of its time.
         unknown: Addresses = dict.fromkeys(endpoint_hosts(gateway.wanted), ())
         outcome = _follow_with(gateway, options, heard, unknown)
+    if heard.calls:
+        agreement_of(machine, gateway, _alive(machine, gateway))
     if heard.calls and outcome is not None and outcome.failed is None:
         done = outcome.done
         more = _follow_with(gateway, options, heard, resolved(machine, gateway.wanted))
@@ -115,6 +119,18 @@ def _follow_once(gateway: Gateway, options: argparse.Namespace) -> int | None:
             _say(f"{path(gateway.network)}: {error}")
     show(result(gateway.site.name, outcome))
     return 0 if outcome.is_good else NOT_AS_IT_SHOULD_BE_STATUS
+
+
+def _alive(machine: Machine, gateway: Gateway) -> list[str]:
+    """The neighbours to which something can be sent without a new session.
+
+    One over WireGuard with keepalive = 0 is left in peace while nobody uses it.
+    """
+    live, now_s = tunnels(machine), machine.now_s()
+    fresh = {end.public_key for x in live.values() for end in x.peers if is_fresh(end, now_s)}
+    wanted = gateway.wanted
+    names = [end.site for x in wanted.tunnels for end in x.peers if end.public_key in fresh]
+    return list(dict.fromkeys([*names, *(x.site for x in wanted.ssh)]))
 
 
 def _follow_with(
@@ -175,6 +191,7 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
         # Another gateway changes its key, and the session with the new one is there now.
         more = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
         outcome = replace(more, done=(*outcome.done, *more.done))
+    agreement.note(machine, gateway.folder)
     return outcome
 
 
@@ -183,7 +200,9 @@ def _close(gateway: Gateway, outcome: Outcome) -> int:
     show(result(gateway.site.name, outcome))
     if outcome.failed is not None:
         return NOT_AS_IT_SHOULD_BE_STATUS
-    reaches = examine(Machine(), gateway.network, gateway.wanted)
+    machine = Machine()
+    found = agreement_of(machine, gateway)
+    reaches = examine(machine, gateway.network, gateway.wanted, agreement=found)
     show("".join(f"  {each}\n" for each in said(reaches)))
     is_well = not any(reach.side == "here" for reach in reaches)
     return 0 if outcome.is_good and is_well else NOT_AS_IT_SHOULD_BE_STATUS

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.gateway import (
+    agreement_of,
     find,
     need_root,
     plain_errors,
@@ -62,7 +63,14 @@ def run(options: argparse.Namespace) -> int:
         gateway = find(options)
         need_root("status")
         network, name = gateway.network, gateway.site.name
-        found = examine(Machine(), network, gateway.wanted, ping_count=options.ping_count)
+        machine = Machine()
+        found = examine(
+            machine,
+            network,
+            gateway.wanted,
+            ping_count=options.ping_count,
+            agreement=agreement_of(machine, gateway),
+        )
     if options.format == "prometheus":
         show(prometheus(network.name, name, found))
     elif options.format == "json":
