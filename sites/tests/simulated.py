@@ -69,6 +69,7 @@ class Simulated(Machine):
     asked: list[Probe] = field(default_factory=list)
     sent: list[tuple[Address, Address, tuple[tuple[int, int], ...]]] = field(default_factory=list)
     since_boot_s: float = 1000.0
+    started: list[tuple[str, ...]] = field(default_factory=list)
 
     # ---- what a Machine does ----
 
@@ -152,6 +153,9 @@ class Simulated(Machine):
 
     def send_udp(self, source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
         self.sent.append((source, target, tuple(ports)))
+
+    def start(self, argv: Sequence[str]) -> None:
+        self.started.append(tuple(argv))
 
     def resolve(self, host: str) -> tuple[str, ...]:
         try:
@@ -339,6 +343,10 @@ class Simulated(Machine):
         if words[:2] == ("delete", "table"):
             return GOOD if self.tables.pop(title, None) is not None else Output(1)
         return Output(0, self.tables[title]) if title in self.tables else Output(1)
+
+    def _systemd_run(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert (words[:3], stdin) == (("--quiet", "--collect", "--"), "")
+        return GOOD
 
     def _iptables_nft(self, words: tuple[str, ...], stdin: str) -> Output:
         assert (words, stdin) == (("-S",), "")

@@ -79,6 +79,16 @@ class HostFolder:
         """Since when which site files are known (agreement.py)."""
         return self.path / "editions.json"
 
+    @property
+    def trial_path(self) -> Path:
+        """That a file is applied on trial, and until when (confirming.py)."""
+        return self.path / "unconfirmed.json"
+
+    @property
+    def before_path(self) -> Path:
+        """The file that comes back where it is not confirmed."""
+        return self.path / "before.toml"
+
     def create(self) -> None:
         """Make the folder, 0700, where it is missing.
 

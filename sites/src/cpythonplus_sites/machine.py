@@ -93,6 +93,13 @@ class Machine:
         except OSError as error:
             return Output(NOT_FOUND_STATUS, err=f"{argv[0]}: {error.strerror}")
 
+    def start(self, argv: Sequence[str]) -> None:
+        """Start a program that goes on when this one and its terminal are gone. Raises OSError."""
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(  # nobody waits for it
+            list(argv), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        )
+
     def read(self, path: Path) -> str | None:
         """The text of a file, or None where it is not there. Raises OSError for other reasons.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cpythonplus_sites import key_change
 from cpythonplus_sites.commands import apply as apply_command
 from cpythonplus_sites.commands import options as common
-from cpythonplus_sites.commands.confirm import add_yes, agreed
+from cpythonplus_sites.commands.asking import add_yes, agreed
 from cpythonplus_sites.commands.gateway import find, need_root
 from cpythonplus_sites.commands.keys import change_keys, plain_errors
 from cpythonplus_sites.commands.plan import text

@@ -27,6 +27,7 @@ ACTIONS: dict[str, str] = {
     "render": "write the files of a gateway below a folder",
     "plan": "show the differences between the file and this gateway",
     "apply": "configure this gateway as described in the file",
+    "confirm": "keep what apply --confirm has applied on trial",
     "down": "take this gateway's links down until the next apply",
     "status": "show whether the other sites are reachable",
     "rotate": "change this gateway's key without loss",
