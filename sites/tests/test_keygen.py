@@ -205,7 +205,12 @@ class TestSecret:
 
         secret, asked = keys.new_preshared_secret(), list[str]()
         monkeypatch.setattr(sys, "stdin", Terminal("what is echoed\n"))
-        monkeypatch.setattr(getpass, "getpass", lambda prompt: asked.append(prompt) or secret)
+
+        def ask(prompt: str) -> str:
+            asked.append(prompt)
+            return secret
+
+        monkeypatch.setattr(getpass, "getpass", ask)
         keygen(folder, "--secret-from", "-")
         assert folder.preshared_secret() == secret
         assert len(asked) == 1

@@ -49,7 +49,11 @@ def renamed(network: Network, old: str, new: str) -> Network:
         return new if each == old else each
 
     sites = tuple(replace(site, name=name(site.name)) for site in network.sites)
-    links = tuple(replace(link, ends=tuple(sorted(map(name, link.ends)))) for link in network.links)
+    ends = (sorted(map(name, link.ends)) for link in network.links)
+    links = tuple(
+        replace(link, ends=(one, other))
+        for link, (one, other) in zip(network.links, ends, strict=True)
+    )
     return replace(network, sites=sites, links=links)
 
 

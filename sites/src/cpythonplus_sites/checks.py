@@ -29,6 +29,7 @@ ALL_ADDRESSES = (31, 127)
 """From these prefix lengths on, first and last address are hosts (RFC 3021, RFC 6164)."""
 NOT_INTERFACES = ("lo", "all", "default")
 PAIR = 2
+DEFAULT_PORT = 51820
 TUNNELS = ("wireguard", "ssh")
 """What `via` of a link may be; anything else is the name of the site that relays."""
 OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback")
@@ -190,6 +191,10 @@ def _no_host(subnet: Subnet, address: Address) -> str | None:
 def endpoints(subject: Subject) -> Iterator[Wrong]:
     """Endpoints lie outside: a packet to one in a LAN would go into the tunnel that it makes."""
     ranges = claims(subject)
+    for name, site in subject.sites.items():
+        if site.more_endpoints and site.endpoint is None:
+            way = subject.site_keys(name, "more_endpoints")
+            yield Wrong(way, "the first one belongs into endpoint")
     for keys, endpoint in _endpoints(subject):
         address = as_address(endpoint)
         if address is None:
@@ -205,6 +210,9 @@ def _endpoints(subject: Subject) -> Iterator[tuple[Keys, Endpoint]]:
     for name, site in subject.sites.items():
         if site.endpoint is not None:
             yield subject.site_keys(name, "endpoint"), site.endpoint
+        for index, each in enumerate(site.more_endpoints or ()):
+            if each is not None:
+                yield subject.site_keys(name, "more_endpoints", index), each
         if site.ssh_endpoint is not None:
             yield subject.site_keys(name, "ssh_endpoint"), site.ssh_endpoint
 
@@ -243,6 +251,13 @@ def duplicates(subject: Subject) -> Iterator[Wrong]:
             for key in fields
             if (value := getattr(site, key)) is not None and not _is_in_change(site, key)
         ]
+        if "endpoint" in fields:
+            uses += [
+                _Use(each, subject.site_keys(name, "more_endpoints", index), name)
+                for name, site in subject.sites.items()
+                for index, each in enumerate(site.more_endpoints or ())
+                if each is not None
+            ]
         yield from _repeated(uses, what)
 
 
@@ -439,6 +454,15 @@ def interfaces(subject: Subject) -> Iterator[Wrong]:
             )
 
 
+def second_ports(subject: Subject) -> Iterator[Wrong]:
+    """The second interface listens beside the first one."""
+    for name, site in subject.sites.items():
+        first = site.listen_port or (site.endpoint.port if site.endpoint else None)
+        if site.second_port is not None and site.second_port == (first or DEFAULT_PORT):
+            text = f"{site.second_port} is the port of the first interface"
+            yield Wrong(subject.site_keys(name, "second_port"), text)
+
+
 def families(subject: Subject) -> Iterator[Wrong]:
     """Hosts reach each other only if their LANs have IPv4 or IPv6 in common."""
     first: dict[bool, str] = {}
@@ -479,6 +503,7 @@ EXAMINATIONS = (
     reachability,
     tunnel_numbers,
     interfaces,
+    second_ports,
     families,
     mtus,
 )

@@ -117,6 +117,7 @@ class Live:
 
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
+    stuck: sites without a session, and the endpoint at which they were tried so far.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
     where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
     recorded: what was set up here by `apply`; gone: what of it is not
@@ -135,6 +136,7 @@ class Live:
     systemd: bool = False
     sessions: tuple[Session, ...] = ()
     silent: Collection[str] = ()
+    stuck: Mapping[str, Endpoint] = field(default_factory=dict)
     ways: Mapping[str, Kind] = field(default_factory=dict)
     ports: Collection[int] = ()
     recorded: Record = NOTHING
@@ -187,6 +189,7 @@ def look(
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
+        stuck=heard.stuck if heard else {},
         ways=heard.ways if heard else {},
         ports=udp_ports(machine) if any(x.spare for x in wanted.tunnels) else (),
         recorded=recorded,
@@ -215,7 +218,7 @@ def resolved(
 def endpoint_hosts(wanted: Wanted) -> set[str]:
     """DNS names and addresses at which the peers are to be found."""
     peers = (peer for tunnel in wanted.tunnels for peer in tunnel.peers)
-    return {peer.endpoint.host for peer in peers if peer.endpoint is not None}
+    return {endpoint.host for peer in peers for endpoint in peer.endpoints}
 
 
 # ---- WireGuard ----------------------------------------------------------------------------------

@@ -36,7 +36,9 @@ class Site:
     """One office: its subnets, and the gateway that links them to the others.
 
     gateway: the gateway's address in the LAN.  tunnel_address: its end of every tunnel.
-    endpoint: None behind NAT.  next_public_key: the key that a rotation is changing to.
+    endpoint: None behind NAT; more_endpoints: others, as of a second line to a provider, in the
+    order in which they are tried when it does not answer.  second_port: of UDP, for a change of
+    keys; None: the next one.  next_public_key: the key that a rotation is changing to.
     """
 
     name: str
@@ -52,6 +54,13 @@ class Site:
     ssh_endpoint: Endpoint | None = None
     ssh_public_key: str | None = None
     ssh_host_key: str | None = None
+    more_endpoints: tuple[Endpoint, ...] = ()
+    second_port: int | None = None
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where it can be called from outside, in the order in which that is tried."""
+        return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
 
     @cached_property
     def subnets(self) -> tuple[Subnet, ...]:

@@ -68,7 +68,8 @@ PRESHARED_CHANGES = (
     " the same"
 )
 PORT_TAKEN = (
-    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface"
+    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface;"
+    " second_port of this site in the file can name another"
 )
 LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
@@ -520,16 +521,28 @@ class _Planner:
                 if there is None or peer.endpoint is None:
                     continue
                 found = self._resolved(peer)
-                if not found:
-                    self.obstacles.append(self._unresolved(peer.site, peer.endpoint.host))
-                elif there.endpoint not in found:
+                self._tell_unusable(peer, has_others=bool(found))
+                if found and there.endpoint not in found:
                     yield from self._endpoint(tunnel.interface, peer, there, found[0])
+                elif found and there.endpoint == self.live.stuck.get(peer.site):
+                    yield from self._next_endpoint(tunnel.interface, peer, there, found)
 
-    def _unresolved(self, site: str, host: str) -> str:
-        there = ", ".join(self.live.addresses.get(host, ()))
-        if not there:
-            return f"{site}: {host} does not resolve"
-        return f"{site}: {host} resolves to {there}, in a LAN or the tunnel range: not used"
+    def _tell_unusable(self, peer: Peer, *, has_others: bool) -> None:
+        """Say which endpoints lead nowhere; that is no obstacle while others are there."""
+        for endpoint in peer.endpoints:
+            found = self.live.addresses.get(endpoint.host, ())
+            if not self._usable(endpoint):
+                where = f"resolves to {', '.join(found)}, in a LAN or the tunnel range: not used"
+                text = f"{peer.site}: {endpoint.host} {where if found else 'does not resolve'}"
+                (self.notes if has_others else self.obstacles).append(text)
+
+    def _next_endpoint(
+        self, interface: str, peer: Peer, there: LivePeer, found: list[Endpoint]
+    ) -> Iterator[Step]:
+        """All in turn, the first one again after the last, as the timer looks."""
+        after = found[(found.index(there.endpoint) + 1) % len(found)] if there.endpoint else None
+        if after is not None and after != there.endpoint:
+            yield self._set_endpoint(interface, peer, after, is_quiet=True)
 
     def _endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
@@ -546,23 +559,38 @@ class _Planner:
                 f"{age_s} s ago: unchanged"
             )
             return
+        yield self._set_endpoint(interface, peer, found)
+
+    def _set_endpoint(
+        self, interface: str, peer: Peer, found: Endpoint, *, is_quiet: bool = False
+    ) -> Step:
         argv = ("wg", "set", interface, "peer", peer.public_key, "endpoint", str(found))
-        yield Step(f"{interface}: set the endpoint of {peer.site} to {found}", (Command(argv),))
+        title = f"{interface}: set the endpoint of {peer.site} to {found}"
+        return Step(title, (Command(argv),), is_quiet=is_quiet)
 
     def _resolved(self, peer: Peer) -> list[Endpoint]:
-        if peer.endpoint is None:
-            return []
-        found = map(parse_address, self.live.addresses.get(peer.endpoint.host, ()))
-        return [Endpoint(x, peer.endpoint.port) for x in found if not self._is_inside(x)]
+        """All addresses of all endpoints, in their order."""
+        found = (each for endpoint in peer.endpoints for each in self._usable(endpoint))
+        return list(dict.fromkeys(found))
+
+    def _usable(self, endpoint: Endpoint) -> list[Endpoint]:
+        found = map(parse_address, self.live.addresses.get(endpoint.host, ()))
+        return [Endpoint(x, endpoint.port) for x in found if not self._is_inside(x)]
 
     def _is_inside(self, address: str) -> bool:
-        """Whether what is sent there would go into a tunnel, and so round and round."""
+        """Whether what is sent there would go into a tunnel, and so round and round.
+
+        Or, as in the file, reach no other gateway: this site's own LANs, and this host.
+        """
         try:
             found = ip_address(address)
         except ValueError:  # with a zone
             return False
         around = (ip_network((found, length), strict=False) for length in self._lengths(found))
-        return any(each in self._ways for each in around) or _is_in(found, self.wanted.range)
+        is_here = found.is_loopback or found.is_multicast or found.is_unspecified
+        own = (self.wanted.range, *self.wanted.lans)
+        is_own = any(_is_in(found, subnet) for subnet in own)
+        return is_here or is_own or any(each in self._ways for each in around)
 
     @cached_property
     def _ways(self) -> dict[Subnet, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import toml, values
-from cpythonplus_sites.checks import Subject, check
+from cpythonplus_sites.checks import DEFAULT_PORT, Subject, check
 from cpythonplus_sites.editing import NotEditableError, edited
 from cpythonplus_sites.lines import Layout, scan
 from cpythonplus_sites.model import Link, Network, Relay, Site
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cpythonplus_sites.schema import FileStanzas, LinkStanza, SiteStanza
 
 MOST_BYTES = 1 << 20
-DEFAULT_PORT = 51820
 
 _AT = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", re.DOTALL
@@ -220,6 +219,8 @@ def _site(network: str, name: str, stanza: SiteStanza) -> Site:
         ssh_endpoint=stanza.ssh_endpoint,
         ssh_public_key=stanza.ssh_public_key,
         ssh_host_key=stanza.ssh_host_key,
+        second_port=stanza.second_port,
+        more_endpoints=tuple(x for x in stanza.more_endpoints or () if x is not None),
     )
 
 

@@ -63,6 +63,12 @@ class Peer:
     keepalive_s: int = 0
     endpoint: Endpoint | None = None
     preshared_key: str | None = None
+    more_endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """In the order in which they are tried."""
+        return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
 
 
 @dataclass(frozen=True)
@@ -319,6 +325,7 @@ def _tunnel(network: Network, site: Site, tunnel: rotation.Tunnel, keys: Keys) -
             allowed_ips=peer.allowed_ips,
             keepalive_s=peer.keepalive_s,
             endpoint=peer.endpoint,
+            more_endpoints=peer.more_endpoints,
             preshared_key=keys.preshared(*ends) if keys.preshared and ends else None,
         )
         for peer in tunnel.peers

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from cpythonplus_sites import fallback, live
 from cpythonplus_sites.fallback import Answers, Memory, Remembered
 from cpythonplus_sites.heard import Heard
+from cpythonplus_sites.planning import is_fresh
 from cpythonplus_sites.probing import Probe
 from cpythonplus_sites.rendering.systemd import follows_name
 
@@ -114,7 +115,13 @@ def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     calls = is_due or bool(switches) or not all(answers[name].wireguard for name in carriers)
     full_at_s = now_s if is_due else before.full_at_s
     remembered = Remembered(memories, looked_at_s=now_s, full_at_s=full_at_s)
-    return Heard(frozenset(silent), chosen, tuple(switches), calls, remembered)
+    epoch_s = machine.now_s()
+    stuck = {
+        name: peer.endpoint
+        for name, (_, peer) in carriers.items()
+        if peer.endpoint is not None and (name in silent or not is_fresh(peer, epoch_s))
+    }
+    return Heard(frozenset(silent), stuck, chosen, tuple(switches), calls, remembered)
 
 
 def _with_spare(

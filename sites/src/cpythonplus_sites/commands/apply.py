@@ -194,7 +194,7 @@ def _follow_with(
             systemd=not options.no_systemd,
             heard=heard,
             addresses=addresses,
-            tell=lambda step: _say(line(step)),
+            tell=lambda step: None if step.is_quiet else _say(line(step)),
         )
 
 

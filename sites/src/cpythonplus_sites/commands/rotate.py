@@ -17,7 +17,7 @@ from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import devices, look, tunnels, udp_ports
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.planning import PORT_TAKEN, plan
-from cpythonplus_sites.rotation import carries, spare_port, stage_of
+from cpythonplus_sites.rotation import carries, second_port, stage_of
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError, show
 
@@ -107,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_port(machine: Machine, site: Site) -> None:
     """Raise UsageError where the second interface could not listen: nothing has begun yet."""
-    port, interface = spare_port(site.listen_port), carries(site, spare=True)
+    port, interface = second_port(site), carries(site, spare=True)
     ours = tunnels(machine).get(interface)
     if port in udp_ports(machine) and (ours is None or ours.listen_port != port):
         raise UsageError(f"{PORT_TAKEN.format(port, interface)}; nothing was changed")

@@ -79,8 +79,8 @@ def has_watched_links(network: Network, site: str) -> bool:
 
 def follows_name(network: Network, far: str) -> bool:
     """Whether the endpoint of a site may move to another address."""
-    endpoint = network.site(far).endpoint
-    return endpoint is not None and is_dns_name(endpoint)
+    found = network.site(far).endpoints
+    return len(found) > 1 or any(map(is_dns_name, found))
 
 
 def endpoints_timer(network: Network, site: Site) -> RenderedFile:
