@@ -70,6 +70,7 @@ class Simulated(Machine):
     sent: list[tuple[Address, Address, tuple[tuple[int, int], ...]]] = field(default_factory=list)
     since_boot_s: float = 1000.0
     started: list[tuple[str, ...]] = field(default_factory=list)
+    paused: Callable[[], object] = lambda: None
 
     # ---- what a Machine does ----
 
@@ -125,6 +126,10 @@ class Simulated(Machine):
 
     def monotonic_s(self) -> float:
         return self.since_boot_s
+
+    def pause(self, seconds: float) -> None:
+        self.since_boot_s += seconds
+        self.paused()
 
     def echo(
         self,
@@ -349,8 +354,11 @@ class Simulated(Machine):
         return GOOD
 
     def _iptables_nft(self, words: tuple[str, ...], stdin: str) -> Output:
-        assert (words, stdin) == (("-S",), "")
-        text = self.rulesets.get("iptables-nft")
+        *table, last = words
+        assert (last, stdin) == ("-S", "")
+        name = table[1] if table else "filter"
+        text = self.rulesets.get(f"iptables-nft {name}")
+        text = self.rulesets.get("iptables-nft") if text is None and name == "filter" else text
         return Output(127) if text is None else Output(0, text)
 
     def _unshare(self, words: tuple[str, ...], stdin: str) -> Output:

@@ -166,6 +166,18 @@ def gateways(subject: Subject) -> Iterator[Wrong]:
             yield Wrong(keys, f"{gateway} is the {kind} address of {lan}, not a host's")
 
 
+def probes(subject: Subject) -> Iterator[Wrong]:
+    """A host that is asked lies in a LAN of its site, and is not the gateway, which is anyway."""
+    for name, site in subject.sites.items():
+        keys, probe = subject.site_keys(name, "probe"), site.probe
+        if probe is None or not site.lan or None in site.lan:
+            continue
+        if probe == site.gateway:
+            yield Wrong(keys, f"{probe} is the gateway, which is asked anyway; name a host")
+        elif not any(_holds(lan, probe) for lan in site.lan if lan):
+            yield Wrong(keys, f"{probe} is in none of this site's LANs")
+
+
 def tunnel_addresses(subject: Subject) -> Iterator[Wrong]:
     """The ends of the tunnels are hosts of the tunnel range, each with its own address."""
     tunnel = subject.network.tunnel
@@ -494,6 +506,7 @@ EXAMINATIONS = (
     overlaps,
     lans,
     gateways,
+    probes,
     tunnel_addresses,
     endpoints,
     duplicates,

@@ -159,6 +159,10 @@ class Machine:
         """Seconds since the boot, by a clock that nobody sets; the same for all processes."""
         return time.monotonic()
 
+    def pause(self, seconds: float) -> None:
+        """Do nothing for so long."""
+        time.sleep(seconds)
+
     def echo(
         self,
         probes: Sequence[Probe],

@@ -85,6 +85,12 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
         lambda reach: None if reach.large and reach.large.told else _loss(reach.large),
     ),
     (
+        "host_ping_loss_ratio",
+        "gauge",
+        "Share of the pings to the host that the site file names without an answer.",
+        lambda reach: _loss(reach.host),
+    ),
+    (
         "fallback_active",
         "gauge",
         "Whether packets go over ssh (1) or WireGuard (0); no sample: no fallback.",

@@ -38,7 +38,8 @@ class Site:
     gateway: the gateway's address in the LAN.  tunnel_address: its end of every tunnel.
     endpoint: None behind NAT; more_endpoints: others, as of a second line to a provider, in the
     order in which they are tried when it does not answer.  second_port: of UDP, for a change of
-    keys; None: the next one.  next_public_key: the key that a rotation is changing to.
+    keys; None: the next one.  probe: a host of the LAN that `status` asks.
+    next_public_key: the key that a rotation is changing to.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Site:
     ssh_host_key: str | None = None
     more_endpoints: tuple[Endpoint, ...] = ()
     second_port: int | None = None
+    probe: Address | None = None
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -78,6 +78,7 @@ class SiteStanza(Stanza):
     tunnel_address: Address | None = _key(values.address)
     endpoint: Endpoint | None = _key(values.endpoint)
     more_endpoints: list[Endpoint | None] | None = _array(values.endpoint)
+    probe: Address | None = _key(values.address)
     listen_port: int | None = _key(PORT)
     second_port: int | None = _key(PORT)
     interface: str | None = _key(values.interface)

@@ -220,6 +220,7 @@ def _site(network: str, name: str, stanza: SiteStanza) -> Site:
         ssh_public_key=stanza.ssh_public_key,
         ssh_host_key=stanza.ssh_host_key,
         second_port=stanza.second_port,
+        probe=stanza.probe,
         more_endpoints=tuple(x for x in stanza.more_endpoints or () if x is not None),
     )
 

@@ -30,6 +30,8 @@ MOST_PINGS = 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 TITLES = ("site", "via", "handshake", "ping", "LAN ping", "large", "received", "sent", "state")
+HOST = ("host",)
+"""A column for sites that name a host to be asked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,8 +87,10 @@ def table(found: Sequence[Reach]) -> str:
     """For people: a line for each site, and below what is likely wrong."""
     if not found:
         return "there is no other site\n"
-    rows = [TITLES, *map(_row, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+    has_hosts = any(reach.host is not None for reach in found)
+    rows = [(*TITLES[:6], *HOST * has_hosts, *TITLES[6:])]
+    rows += [_row(reach, has_hosts=has_hosts) for reach in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines += said([reach for reach in found if reach.cause or reach.note], brief=True)
     return "".join(f"{each}\n" for each in lines)
@@ -109,7 +113,7 @@ def said(found: Sequence[Reach], *, brief: bool = False) -> list[str]:
     return lines
 
 
-def _row(reach: Reach) -> tuple[str, ...]:
+def _row(reach: Reach, *, has_hosts: bool) -> tuple[str, ...]:
     never = "never" if reach.via == "wireguard" else "-"
     age_s = reach.handshake_age_s
     return (
@@ -119,6 +123,7 @@ def _row(reach: Reach) -> tuple[str, ...]:
         _ping(reach.tunnel),
         _ping(reach.lan),
         _large(reach.large),
+        *(_ping(reach.host),) * has_hosts,
         _size(reach.received_bytes),
         _size(reach.sent_bytes),
         reach.verdict,
