@@ -107,7 +107,10 @@ class Simulated(Machine):
     def listing(self, path: Path) -> tuple[str, ...]:
         if path == PROC:
             return tuple(map(str, self.processes))
-        process = self.processes.get(int(path.parts[2])) if path.parts[1] == "proc" else None
+        if path.parts[1] != "proc":
+            below = (x.removeprefix(f"{path}/") for x in self.files if x.startswith(f"{path}/"))
+            return tuple(name for name in below if "/" not in name)
+        process = self.processes.get(int(path.parts[2]))
         return tuple(map(str, range(len(process.devices)))) if process else ()
 
     def _of_process(self, path: Path) -> str | None:

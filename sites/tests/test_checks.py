@@ -510,3 +510,16 @@ def test_what_routers_use_stands_in_the_reference() -> None:
     root = Path(__file__).parents[1]
     page = (root / "docs" / "reference" / "sites-file.md").read_text("utf-8")
     assert [subnet for subnet in ROUTERS_CHOICES if subnet not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        ("berlin", None),
+        ("rome", "berlin, which would be called, has no ssh_endpoint"),
+        ("paris", "paris is not one of the two"),
+    ],
+)
+def test_who_calls_over_ssh(caller: str, expected: str | None) -> None:
+    text = with_changed('via = "ssh"', f'via = "ssh"\ncaller = "{caller}"')
+    assert [message for _, message in found(text)] == ([expected] if expected else [])

@@ -32,7 +32,7 @@ PAIR = 2
 DEFAULT_PORT = 51820
 TUNNELS = ("wireguard", "ssh")
 """What `via` of a link may be; anything else is the name of the site that relays."""
-OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback")
+OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback", "caller")
 
 
 class Subject:
@@ -340,12 +340,28 @@ def _kind(link: LinkStanza, keys: Keys) -> Iterator[Wrong]:
         return
     if link.via == "ssh" and link.fallback is not None:
         yield Wrong((*keys, "fallback"), 'is for links over WireGuard; this one has via = "ssh"')
+    if link.caller is not None and not has_ssh(link):
+        yield Wrong((*keys, "caller"), 'is for links with via = "ssh" or fallback = "ssh"')
     keys = (*keys, "tunnel_number")
     if has_ssh(link) and link.tunnel_number is None:
         what = 'via = "ssh"' if link.via == "ssh" else 'fallback = "ssh"'
         yield Wrong(keys, f"is missing; {what} needs one: 7 is tun7 at both ends")
     if not has_ssh(link) and link.tunnel_number is not None:
         yield Wrong(keys, 'is for links with via = "ssh" or fallback = "ssh"')
+
+
+def callers(subject: Subject) -> Iterator[Wrong]:
+    """Who starts ssh is one end, and the other can be called."""
+    for index, link in enumerate(subject.links):
+        ends, keys = list(map(str, link.between or ())), ("links", index, "caller")
+        if link.caller is None or not has_ssh(link) or len(ends) != PAIR:
+            continue
+        if link.caller not in ends:
+            yield Wrong(keys, f"{link.caller} is not one of the two")
+            continue
+        called = ends[1] if link.caller == ends[0] else ends[0]
+        if called in subject.sites and not _is_reached(subject, called, "ssh_endpoint"):
+            yield Wrong(keys, f"{called}, which would be called, has no ssh_endpoint")
 
 
 def has_ssh(link: LinkStanza) -> bool:
@@ -512,6 +528,7 @@ EXAMINATIONS = (
     duplicates,
     hub,
     link_stanzas,
+    callers,
     relays,
     reachability,
     tunnel_numbers,

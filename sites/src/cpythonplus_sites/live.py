@@ -47,6 +47,9 @@ _ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}")
 """Of a set that packets fill."""
 
 SYSTEMD_RUNS = Path("/run/systemd/system")
+SSH_FOLDER = Path("/etc/ssh/cpythonplus-sites")
+"""As rendering.ssh.FOLDER."""
+
 PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
 
@@ -120,8 +123,8 @@ class Live:
     stuck: sites without a session, and the endpoint at which they were tried so far.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
     where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
-    recorded: what was set up here by `apply`; gone: what of it is not
-    wanted any more.
+    recorded: what was set up here by `apply`; gone: what of it is not wanted any more.
+    other_keys: files with keys that may log in for tunnels, of none of these.
     """
 
     now_s: float
@@ -141,6 +144,7 @@ class Live:
     ports: Collection[int] = ()
     recorded: Record = NOTHING
     gone: Record = NOTHING
+    other_keys: tuple[str, ...] = ()
 
 
 def look(
@@ -194,7 +198,14 @@ def look(
         ports=udp_ports(machine) if any(x.spare for x in wanted.tunnels) else (),
         recorded=recorded,
         gone=gone,
+        other_keys=() if endpoints_only else _other_keys(machine, wanted, recorded),
     )
+
+
+def _other_keys(machine: Machine, wanted: Wanted, recorded: Record) -> tuple[str, ...]:
+    known = {*recorded.files, *(str(x.path) for x in (*wanted.files, *wanted.withdrawn))}
+    found = (SSH_FOLDER / name for name in machine.listing(SSH_FOLDER) if name.endswith(".keys"))
+    return tuple(str(path) for path in found if str(path) not in known)
 
 
 def _recorded(machine: Machine, wanted: Wanted) -> Record:

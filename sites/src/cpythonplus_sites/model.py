@@ -75,7 +75,8 @@ class Link:
     """A tunnel between two gateways; `ends` are the sites' names in sorted order.
 
     tunnel_number: of the `tun` device at both ends, for links over ssh.  fallback: what carries the
-    packets while WireGuard gets no answer; None: nothing.
+    packets while WireGuard gets no answer; None: nothing.  caller: the end that starts ssh; None:
+    the endpoints decide it.
     """
 
     ends: tuple[str, str]
@@ -84,6 +85,7 @@ class Link:
     keepalive_s: int
     tunnel_number: int | None = None
     fallback: Literal["ssh"] | None = None
+    caller: str | None = None
 
     @property
     def has_ssh(self) -> bool:

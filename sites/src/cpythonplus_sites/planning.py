@@ -71,6 +71,10 @@ PORT_TAKEN = (
     "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface;"
     " second_port of this site in the file can name another"
 )
+OTHER_KEYS = (
+    "{0} lets sites in over ssh, and is not of this network: it belongs to another one of this"
+    " gateway, or is left over from an old name; then remove it"
+)
 LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
     " other sites send there is refused"
@@ -125,6 +129,7 @@ class _Planner:
         steps = tuple(step for part in parts for step in part)
         if not endpoints_only:
             there = (self.live.devices, self.live.routes)
+            self.notes += map(OTHER_KEYS.format, self.live.other_keys)
             self.notes += map(LAN_REFUSED.format, closing.not_connected(self.wanted, *there))
         remarks = () if endpoints_only else self.wanted.remarks
         return Plan(steps, tuple(self.obstacles), (*remarks, *self.notes))

@@ -100,6 +100,7 @@ class LinkStanza(Stanza):
     mtu: int | None = _key(MTU)
     keepalive: int | None = _key(KEEPALIVE)
     tunnel_number: int | None = _key(TUNNEL_NUMBER)
+    caller: str | None = _key(values.name)
 
 
 @dataclass(frozen=True)

@@ -234,4 +234,5 @@ def _link(subject: Subject, ends: tuple[str, str], stanza: LinkStanza) -> Link:
         keepalive_s=network.keepalive if stanza.keepalive is None else stanza.keepalive,
         tunnel_number=stanza.tunnel_number,
         fallback=stanza.fallback,
+        caller=stanza.caller,
     )

@@ -59,6 +59,7 @@ def _text(file: SiteFile, warnings: Sequence[Problem]) -> str:
 def _told(call: Call) -> str:
     reason = {
         "endpoint": f"only {call.server} has an ssh_endpoint",
+        "caller": "the link names the caller",
         "name": "both have an ssh_endpoint, and the first name in the alphabet calls",
     }[call.by]
     where = f"{call.server} at {call.endpoint} (tun{call.link.tunnel_number})"
