@@ -25,7 +25,7 @@ TITLES = {
     "udp-said": "UDP blocked, then asked: `status`, `wg show`",
     "own-lan-down": "LAN behind the far gateway is off, packets for it arrive",
     "second-address": "hub gets the second address of its name, the spoke is behind NAT",
-    "split-dns": "name of the hub leads into its LAN, as an office's own DNS answers",
+    "split-dns": "name of the hub leads into its LAN, as its own DNS answers; then one ping",
     "renamed": "a site is renamed at one gateway, and 200 s later at the other one",
     "hardware": "another machine becomes a gateway: its key is in the file at the other end first",
     "pmtu-said": "path carries 1400 bytes and tells nobody, then asked",
@@ -39,7 +39,7 @@ class Found:
 
     lost: of 20 pings a second. leaked: packets for the other LAN that left in clear text.
     delivered: packets of a removed site that arrived within 3 s. looped: packets that went into the
-    tunnel within 3 s, though nobody sent any to the other LAN. said: whether the fault was named.
+    tunnel within 3 s, after one ping to the other LAN. said: whether the fault was named.
     """
 
     heal_s: float | None = None
