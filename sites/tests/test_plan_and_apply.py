@@ -16,7 +16,7 @@ from cpythonplus_sites import rotation
 from cpythonplus_sites.applying import Outcome, apply
 from cpythonplus_sites.live import Device, LivePeer, LiveTunnel, Unit, look
 from cpythonplus_sites.live_route import LiveRoute
-from cpythonplus_sites.model import Endpoint, Network
+from cpythonplus_sites.model import Endpoint, Link, Network
 from cpythonplus_sites.planning import END_LOST_SESSIONS, plan
 from cpythonplus_sites.rendering import (
     ROUTE_PROTOCOL,
@@ -49,11 +49,12 @@ def renamed(network: Network, old: str, new: str) -> Network:
         return new if each == old else each
 
     sites = tuple(replace(site, name=name(site.name)) for site in network.sites)
-    ends = (sorted(map(name, link.ends)) for link in network.links)
-    links = tuple(
-        replace(link, ends=(one, other))
-        for link, (one, other) in zip(network.links, ends, strict=True)
-    )
+
+    def linked(link: Link) -> Link:
+        one, other = sorted(map(name, link.ends))
+        return replace(link, ends=(one, other))
+
+    links = tuple(map(linked, network.links))
     return replace(network, sites=sites, links=links)
 
 
