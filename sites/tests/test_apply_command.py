@@ -182,3 +182,16 @@ def test_a_wrong_count(folder: Path, capsys: pytest.CaptureFixture[str], count: 
     status, _, err = sites(capsys, folder, "status", f"--ping-count={count}")
     assert status == 2
     assert "expected a number from 0 to 100, got" in err
+
+
+def test_status_tells_a_file_that_is_not_applied(
+    machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites(capsys, folder, "apply", "--yes")
+    machine.answers = {"10.254.0.2", "10.2.0.1"}
+    assert "is not the file that is applied" not in sites(capsys, folder, "status")[1]
+    (folder / "sites.toml").write_text(
+        FILE.replace("10.2.0.0/24", "10.3.0.0/24").replace("10.2.0.1", "10.3.0.1")
+    )
+    text = sites(capsys, folder, "status")[1]
+    assert f"{folder}/sites.toml is not the file that is applied here" in text

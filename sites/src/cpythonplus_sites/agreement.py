@@ -62,6 +62,13 @@ class Agreement:
         far = self.others.get(site)
         return None if self.own is None or far is None else self.own.digest == far.digest
 
+    def is_applied(self, text: str) -> bool:
+        """Whether a file means what the applied one does; also where nothing is known."""
+        try:
+            return self.own is None or self.own.digest == digest(text)
+        except ValueError:
+            return False
+
     def note(self, site: str) -> str:
         """What to say of the file of a site; empty where it is the same, or nothing is known."""
         return difference(self.own, self.others.get(site))

@@ -30,6 +30,9 @@ MOST_PINGS = 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 TITLES = ("site", "via", "handshake", "ping", "LAN ping", "large", "received", "sent", "state")
+NOT_APPLIED = (
+    "{0} is not the file that is applied here; cpythonplus-sites plan shows the differences\n"
+)
 HOST = ("host",)
 """A column for sites that name a host to be asked."""
 
@@ -66,20 +69,23 @@ def run(options: argparse.Namespace) -> int:
         need_root("status")
         network, name = gateway.network, gateway.site.name
         machine = Machine()
+        agreement = agreement_of(machine, gateway)
         found = examine(
             machine,
             network,
             gateway.wanted,
             ping_count=options.ping_count,
-            agreement=agreement_of(machine, gateway),
+            agreement=agreement,
         )
+        path = common.path_of_file(options)
+        is_applied = agreement.is_applied(path.read_text("utf-8"))
     if options.format == "prometheus":
         show(prometheus(network.name, name, found))
     elif options.format == "json":
         reached = [reach.as_json() for reach in found]
         show(json.dumps({"network": network.name, "site": name, "sites": reached}, indent=2) + "\n")
     else:
-        show(table(found))
+        show(table(found) + NOT_APPLIED.format(path) * (not is_applied))
     return UNHEALTHY_STATUS if any(reach.verdict == "bad" for reach in found) else 0
 
 
