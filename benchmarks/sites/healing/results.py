@@ -22,12 +22,12 @@ TITLES = {
     "site-added": "fourth site added, seen by two of the others",
     "site-removed": "site removed",
     "ssh-site-removed": "site removed that is linked over ssh",
-    "udp-said": "UDP blocked, then asked: `status`, `wg show`",
     "own-lan-down": "LAN behind the far gateway is off, packets for it arrive",
     "second-address": "hub gets the second address of its name, the spoke is behind NAT",
     "split-dns": "name of the hub leads into its LAN, as its own DNS answers; then one ping",
     "renamed": "a site is renamed at one gateway, and 200 s later at the other one",
     "hardware": "another machine becomes a gateway: its key is in the file at the other end first",
+    "udp-said": "UDP blocked, then asked: `status`, `wg show`",
     "pmtu-said": "path carries 1400 bytes and tells nobody, then asked",
 }
 """By the name of a situation."""
