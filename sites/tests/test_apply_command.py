@@ -195,3 +195,17 @@ def test_status_tells_a_file_that_is_not_applied(
     )
     text = sites(capsys, folder, "status")[1]
     assert f"{folder}/sites.toml is not the file that is applied here" in text
+
+
+def test_without_a_timer_apply_tries_each_address_once(
+    machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = b64encode(bytes([7] * 32)).decode()
+    more = 'endpoint = "hub.example:51820"\nmore_endpoints = ["203.0.113.9:4000"]\npublic_key'
+    (folder / "sites.toml").write_text(FILE.replace(f'public_key = "{key}"', f'{more} = "{key}"'))
+    machine.names = {"hub.example": ("2001:db8::7", "198.51.100.7")}
+    tunnel: list[str] = []
+    machine.paused = lambda: tunnel.append(str(machine.tunnels["wg-acme"].peers[0].endpoint))
+    sites(capsys, folder, "apply", "--yes")
+    assert tunnel == ["[2001:db8::7]:51820", "198.51.100.7:51820"]
+    assert str(machine.tunnels["wg-acme"].peers[0].endpoint) == "203.0.113.9:4000"

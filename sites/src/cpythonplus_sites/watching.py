@@ -28,13 +28,13 @@ from cpythonplus_sites.probing import Probe
 from cpythonplus_sites.rendering.systemd import follows_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from cpythonplus_sites.fallback import Kind
     from cpythonplus_sites.live import LivePeer, LiveTunnel
     from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.machine import Machine
-    from cpythonplus_sites.model import Network
+    from cpythonplus_sites.model import Endpoint, Network
     from cpythonplus_sites.wanted import Wanted
 
 FOLDER = Path("/run/cpythonplus-sites")
@@ -115,13 +115,32 @@ def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     calls = is_due or bool(switches) or not all(answers[name].wireguard for name in carriers)
     full_at_s = now_s if is_due else before.full_at_s
     remembered = Remembered(memories, looked_at_s=now_s, full_at_s=full_at_s)
-    epoch_s = machine.now_s()
-    stuck = {
-        name: peer.endpoint
-        for name, (_, peer) in carriers.items()
-        if peer.endpoint is not None and (name in silent or not is_fresh(peer, epoch_s))
-    }
+    stuck = _stuck(machine, carriers, silent, {x for x in names if answers[x].wireguard})
     return Heard(frozenset(silent), stuck, chosen, tuple(switches), calls, remembered)
+
+
+def _stuck(
+    machine: Machine,
+    carriers: Mapping[str, tuple[str, LivePeer]],
+    silent: Collection[str],
+    answering: Collection[str],
+) -> dict[str, Endpoint]:
+    """The endpoints at which nobody is; asked again, for a session may have come with the pings."""
+    now_s = machine.now_s()
+    doubtful = [
+        name
+        for name, (_, peer) in carriers.items()
+        if name in silent or not (name in answering or is_fresh(peer, now_s))
+    ]
+    tunnels = live.tunnels(machine) if doubtful else {}
+    found = {}
+    for name in doubtful:
+        device, before = carriers[name]
+        peer = tunnels[device].peer(before.public_key) if device in tunnels else None
+        is_new = peer is not None and peer.handshake_s != before.handshake_s
+        if before.endpoint is not None and not is_new:
+            found[name] = before.endpoint
+    return found
 
 
 def _with_spare(
