@@ -217,6 +217,14 @@ class _Judge:
         self.remembered: Remembered = watching.recall(machine, network)
         versions = {subnet.version for subnet in wanted.closed}
         self.routes = live.routes(machine, versions)
+        leading = [route for route in self.routes if route.kind == "unicast"]
+        self.led = {x.subnet for x in leading if x.device in wanted.devices}
+        self.connected = [
+            route
+            for route in leading
+            if route.protocol == live.KERNEL_PROTOCOL and route.device not in wanted.devices
+        ]
+        self.wanted_subnets = {way.subnet for way in wanted.routes}
         self.unguarded = unguarded(wanted, self.routes)
         self.not_connected = not_connected(wanted, self.devices, self.routes)
 
@@ -573,22 +581,18 @@ class _Judge:
     def _not_routed(self, other: Site, link: Link) -> Iterator[str]:
         """Yield what this gateway lacks of the way to a site: routes, and WireGuard's own."""
         neighbour = link.other(self.site.name)
-        ways = [way for way in self.wanted.routes if way.subnet in other.subnets]
-        ours = self.wanted.devices
-        there = {x.subnet for x in self.routes if x.device in ours and x.kind == "unicast"}
-        missing = [str(way.subnet) for way in ways if way.subnet not in there]
+        subnets = [subnet for subnet in other.subnets if subnet in self.wanted_subnets]
+        missing = [str(subnet) for subnet in subnets if subnet not in self.led]
         if missing:
             yield NO_ROUTE.format(", ".join(missing))
-        for route in self.routes:
-            is_foreign = route.protocol == live.KERNEL_PROTOCOL and route.kind == "unicast"
-            if is_foreign and route.device not in ours:
-                inside = (lan for lan in other.lans if contains(lan, route.subnet))
-                yield from (HIDDEN.format(route.subnet, lan, route.device) for lan in inside)
+        for route in self.connected:
+            inside = (lan for lan in other.lans if contains(lan, route.subnet))
+            yield from (HIDDEN.format(route.subnet, lan, route.device) for lan in inside)
         if link.via != "wireguard" or self.ways.get(neighbour) == "ssh":
             return
         carrier = self._carrier(neighbour)
         for peer in self._peers_on(carrier, neighbour):
-            lacking = [str(way.subnet) for way in ways if way.subnet not in peer.allowed_ips]
+            lacking = [str(subnet) for subnet in subnets if subnet not in peer.allowed_ips]
             if lacking:
                 yield NOT_ALLOWED.format(carrier, ", ".join(lacking))
 
