@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from cpythonplus_sites import agreement
 from cpythonplus_sites.agreement import Agreement, Edition
+from cpythonplus_sites.commands.gateway import Gateway, agreement_of
 from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.rendering import Host, render
 from cpythonplus_sites.rendering.forwarding import FIRST_PORT, HEARD_S
+from cpythonplus_sites.wanted import Wanted
 from sites.tests.simulated import NOW_S, Simulated
 from sites.tests.site_texts import GOOD
 from sites.tests.strategies import example
@@ -174,3 +176,19 @@ def test_ipv6_has_a_set_of_its_own_type() -> None:
     (text,) = (file.text for file in files if file.path.name == "acme.nft")
     assert "type ipv6_addr . inet_service . inet_service" in text
     assert "ip6 daddr fd00::1 udp sport" in text
+
+
+def test_a_folder_that_cannot_be_written_fails_no_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = TestExchange().machine(GOOD)
+    agreement.note(machine, FOLDER)
+    own = agreement.here(machine, FOLDER)
+    assert own is not None
+    earlier = replace(own, since_s=own.since_s - 500)
+    machine.rulesets["heard"] = receiver(*told(earlier)).rulesets["heard"]
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(machine, "write", refuse)
+    gateway = Gateway(NETWORK, NETWORK.site("paris"), Wanted("paris", NETWORK.tunnel), FOLDER)
+    assert agreement_of(machine, gateway) == Agreement()

@@ -248,7 +248,10 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
         outcome = replace(more, done=(*outcome.done, *more.done))
     if outcome.failed is None and not (systemd and machine.exists(SYSTEMD_RUNS)):
         _try_addresses(machine, wanted, gateway.network, addresses)
-    agreement.note(machine, gateway.folder)
+    try:
+        agreement.note(machine, gateway.folder)
+    except (OSError, SecretError) as error:  # the links are as they should be all the same
+        _say(f"{gateway.folder.editions_path}: {error}")
     if _is_going_back(options) and outcome.failed is None:
         confirming.end(machine, gateway.folder)
     return outcome
