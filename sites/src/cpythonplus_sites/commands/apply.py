@@ -131,7 +131,7 @@ def go_back(folder: HostFolder, *, no_systemd: bool) -> int:
 
 def _is_late(gateway: Gateway) -> bool:
     found = confirming.trial(Machine(), gateway.folder)
-    return found is not None and not found.left_s(Machine())
+    return found is not None and not found.left_s(Machine(), gateway.folder)
 
 
 def _follow(gateway: Gateway, options: argparse.Namespace) -> int:

@@ -68,9 +68,9 @@ def _wait(machine: Machine, folder: HostFolder, options: argparse.Namespace) -> 
         found = confirming.trial(machine, folder)
         if found is None or found != mine:
             return 0
-        if not found.left_s(machine):
+        if not found.left_s(machine, folder):
             return _go_back(folder, options)
-        time.sleep(min(POLL_S, found.left_s(machine)))
+        time.sleep(min(POLL_S, found.left_s(machine, folder)))
 
 
 def _go_back(folder: HostFolder, options: argparse.Namespace) -> int:
