@@ -2,7 +2,17 @@
 
 import pytest
 
-from tools.changelog import CLOCK, START, area, from_changelog, from_towncrier, merged, with_floor
+from tools.changelog import (
+    CLOCK,
+    CLOCK_PAGES,
+    START,
+    area,
+    from_changelog,
+    from_towncrier,
+    merged,
+    with_floor,
+    with_floor_on_page,
+)
 from tools.setup_env import ROOT
 
 pytestmark = pytest.mark.any_version
@@ -69,3 +79,11 @@ def test_the_floor_of_the_clock_is_the_day_of_the_release() -> None:
     changed = zip(source.split("\n"), moved.split("\n"), strict=True)
     assert sum(old != new for old, new in changed) == 2
     assert with_floor(moved, "2030-01-01") == moved
+
+
+@pytest.mark.parametrize("name", CLOCK_PAGES)
+def test_so_is_that_of_the_pages(name: str) -> None:
+    page = (ROOT / name).read_text("utf-8")
+    moved = with_floor_on_page(page, "2030-01-01")
+    changed = zip(page.split("\n"), moved.split("\n"), strict=True)
+    assert [("2030-01-01" in new) for old, new in changed if old != new] == [True]

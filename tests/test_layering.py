@@ -199,6 +199,23 @@ def test_the_distribution_of_its_own_uses_none_of_them() -> None:
     assert list(uses(SITES)) == []
 
 
+def test_no_file_of_the_distribution_is_needed_by_one_that_it_needs() -> None:
+    """Also not for types alone, or within a function."""
+    files = {
+        ".".join(path.relative_to(SITES).with_suffix("").parts) for path in SITES.rglob("*.py")
+    }
+    needs: dict[str, set[str]] = {name: set() for name in files}
+    for path in SITES.rglob("*.py"):
+        name = ".".join(path.relative_to(SITES).with_suffix("").parts)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SITES.name):
+                module = (node.module or "").removeprefix(SITES.name).lstrip(".")
+                found = {f"{module}.{each.name}".lstrip(".") for each in node.names} | {module}
+                needs[name] |= (found & files) - {name}
+    assert circle(needs) == []
+    assert {"live", "model"} <= needs["watching"]
+
+
 # ---- the test would catch it --------------------------------------------------------------------
 
 

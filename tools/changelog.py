@@ -21,6 +21,10 @@ from tools.setup_env import ROOT
 
 CHANGELOG = "CHANGELOG.md"
 CLOCK = "sites/src/cpythonplus_sites/clock.py"
+CLOCK_PAGES = (
+    "sites/docs/reference/clock.md",
+    "sites/docs/how-to/clock-without-a-chip.md",
+)
 START = "<!-- towncrier release notes start -->\n"
 KINDS = ("Added", "Changed", "Fixed", "Removed")
 
@@ -116,6 +120,11 @@ def with_floor(source: str, date: str) -> str:
     )
 
 
+def with_floor_on_page(text: str, date: str) -> str:
+    """A page about the clock with the floor of that day."""
+    return re.sub(r"([Ff]loor[*]*: )[\d-]{10}", rf"\g<1>{date}", text)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the file and remove the fragments; 1 where the version is out already."""
     parser = argparse.ArgumentParser(prog="make changelog", description="CHANGELOG.md of fragments")
@@ -144,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path.write_text(merged(path.read_text(), new, number, options.date))
     clock = Path(ROOT, CLOCK)
     clock.write_text(with_floor(clock.read_text(), options.date))
+    for page in (Path(ROOT, name) for name in CLOCK_PAGES):
+        page.write_text(with_floor_on_page(page.read_text(), options.date))
     for fragment in fragments:
         fragment.unlink()
     print(f"{CHANGELOG}: {count} fragments went into {number}; what was written by hand was kept")

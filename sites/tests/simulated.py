@@ -16,11 +16,11 @@ from cpythonplus_sites.live import (
     SYSTEMD_RUNS,
     Device,
     LivePeer,
-    LiveRoute,
     LiveTunnel,
     Unit,
     parse_endpoint,
 )
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.machine import Machine, Output
 from cpythonplus_sites.planning import CHECK_SSHD, END_LOST_SESSIONS
 from cpythonplus_sites.probing import Ping
@@ -28,9 +28,10 @@ from cpythonplus_sites.rendering.names import UNITS
 from cpythonplus_sites.sessions import PROC, Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from cpythonplus_sites.model import Address
     from cpythonplus_sites.probing import Probe
 
 GOOD = Output(0)
@@ -45,7 +46,7 @@ class Simulated(Machine):
     answers: addresses that answer a ping; `address@device` only through that one, `address<size`
     only to packets of up to that size.  rulesets: what iptables and nft list, by program.
     holds: tun devices that a program holds: the end of their unit leaves them there.
-    ended: users whose processes were ended.
+    ended: users whose processes were ended.  sent: what send_udp was asked for.
     """
 
     tunnels: dict[str, LiveTunnel] = field(default_factory=dict)
@@ -66,7 +67,10 @@ class Simulated(Machine):
     rulesets: dict[str, str] = field(default_factory=dict)
     rules: str = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n"
     asked: list[Probe] = field(default_factory=list)
+    sent: list[tuple[Address, Address, tuple[tuple[int, int], ...]]] = field(default_factory=list)
     since_boot_s: float = 1000.0
+    started: list[tuple[str, ...]] = field(default_factory=list)
+    paused: Callable[[], object] = lambda: None
 
     # ---- what a Machine does ----
 
@@ -103,7 +107,10 @@ class Simulated(Machine):
     def listing(self, path: Path) -> tuple[str, ...]:
         if path == PROC:
             return tuple(map(str, self.processes))
-        process = self.processes.get(int(path.parts[2])) if path.parts[1] == "proc" else None
+        if path.parts[1] != "proc":
+            below = (x.removeprefix(f"{path}/") for x in self.files if x.startswith(f"{path}/"))
+            return tuple(name for name in below if "/" not in name)
+        process = self.processes.get(int(path.parts[2]))
         return tuple(map(str, range(len(process.devices)))) if process else ()
 
     def _of_process(self, path: Path) -> str | None:
@@ -122,6 +129,10 @@ class Simulated(Machine):
 
     def monotonic_s(self) -> float:
         return self.since_boot_s
+
+    def pause(self, seconds: float) -> None:
+        self.since_boot_s += seconds
+        self.paused()
 
     def echo(
         self,
@@ -147,6 +158,12 @@ class Simulated(Machine):
             if found == address and probe.device is None:
                 return not size or probe.size_bytes <= int(size)
         return False
+
+    def send_udp(self, source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
+        self.sent.append((source, target, tuple(ports)))
+
+    def start(self, argv: Sequence[str]) -> None:
+        self.started.append(tuple(argv))
 
     def resolve(self, host: str) -> tuple[str, ...]:
         try:
@@ -328,14 +345,23 @@ class Simulated(Machine):
             return GOOD
         if words == ("-j", "list", "ruleset"):
             return Output(0, self.rulesets.get("nft", '{"nftables": []}'))
+        if words[:3] == ("-j", "list", "set"):
+            return Output(0, self.rulesets.get("heard", ""))
         title = " ".join(words[-2:])
         if words[:2] == ("delete", "table"):
             return GOOD if self.tables.pop(title, None) is not None else Output(1)
         return Output(0, self.tables[title]) if title in self.tables else Output(1)
 
+    def _systemd_run(self, words: tuple[str, ...], stdin: str) -> Output:
+        assert (words[:3], stdin) == (("--quiet", "--collect", "--"), "")
+        return GOOD
+
     def _iptables_nft(self, words: tuple[str, ...], stdin: str) -> Output:
-        assert (words, stdin) == (("-S",), "")
-        text = self.rulesets.get("iptables-nft")
+        *table, last = words
+        assert (last, stdin) == ("-S", "")
+        name = table[1] if table else "filter"
+        text = self.rulesets.get(f"iptables-nft {name}")
+        text = self.rulesets.get("iptables-nft") if text is None and name == "filter" else text
         return Output(127) if text is None else Output(0, text)
 
     def _unshare(self, words: tuple[str, ...], stdin: str) -> Output:

@@ -182,3 +182,30 @@ def test_a_wrong_count(folder: Path, capsys: pytest.CaptureFixture[str], count: 
     status, _, err = sites(capsys, folder, "status", f"--ping-count={count}")
     assert status == 2
     assert "expected a number from 0 to 100, got" in err
+
+
+def test_status_tells_a_file_that_is_not_applied(
+    machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sites(capsys, folder, "apply", "--yes")
+    machine.answers = {"10.254.0.2", "10.2.0.1"}
+    assert "is not the file that is applied" not in sites(capsys, folder, "status")[1]
+    (folder / "sites.toml").write_text(
+        FILE.replace("10.2.0.0/24", "10.3.0.0/24").replace("10.2.0.1", "10.3.0.1")
+    )
+    text = sites(capsys, folder, "status")[1]
+    assert f"{folder}/sites.toml is not the file that is applied here" in text
+
+
+def test_without_a_timer_apply_tries_each_address_once(
+    machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = b64encode(bytes([7] * 32)).decode()
+    more = 'endpoint = "hub.example:51820"\nmore_endpoints = ["203.0.113.9:4000"]\npublic_key'
+    (folder / "sites.toml").write_text(FILE.replace(f'public_key = "{key}"', f'{more} = "{key}"'))
+    machine.names = {"hub.example": ("2001:db8::7", "198.51.100.7")}
+    tunnel: list[str] = []
+    machine.paused = lambda: tunnel.append(str(machine.tunnels["wg-acme"].peers[0].endpoint))
+    sites(capsys, folder, "apply", "--yes")
+    assert tunnel == ["[2001:db8::7]:51820", "198.51.100.7:51820"]
+    assert str(machine.tunnels["wg-acme"].peers[0].endpoint) == "203.0.113.9:4000"

@@ -54,7 +54,7 @@ ROME_LAN = "sites.rome.lan"
         (BERLIN, "lan = []", "sites.berlin.lan", "it contains no subnet"),
         (BERLIN, "lan = [7]", "sites.berlin.lan", "expected a string in quotes, got 7"),
         (NAME, "name = true\n", "network.name", "expected a string in quotes, got true"),
-        (NAME, NAME + "preshared = 1\n", "network.preshared", "expected true or false, got 1"),
+        (NAME, NAME + "preshared = 1\n", "network.preshared", 'true, false or "names", got 1'),
         (NAME, NAME + "mtu = true\n", "network.mtu", "from 576 to 9000 (bytes), got true"),
         (NAME, NAME + "mtu = 1420.0\n", "network.mtu", "from 576 to 9000 (bytes), got 1420.0"),
         (NAME, NAME + "keepalive = -1\n", "network.keepalive", "from 0 to 65535 (seconds), got -1"),
@@ -358,9 +358,37 @@ def test_nothing_is_taken_that_a_program_takes_for_an_option(
             assert [one.keys[2] for one in wrong] == [key]
 
 
+def test_the_port_of_a_change_of_keys_is_another_one() -> None:
+    for line in ("second_port = 51820", "listen_port = 7\nsecond_port = 7"):
+        ((key, message),) = found(with_changed(BERLIN, f"{BERLIN}\n{line}"))
+        assert key == "sites.berlin.second_port"
+        assert message.endswith("is the port of the first interface")
+
+
+def test_more_endpoints_are_checked_as_the_first_one_is() -> None:
+    more = 'more_endpoints = ["{}"]'
+    for place, expected in (
+        ("192.168.20.7:51820", "is inside 192.168.20.0/24 of paris"),
+        ("vpn.example.org:51820", "the same endpoint is used by berlin"),
+        ("127.0.0.1:51820", "is an address that no other host can reach"),
+    ):
+        ((key, message),) = found(with_changed(BERLIN, f"{BERLIN}\n{more.format(place)}"))
+        assert key == "sites.berlin.more_endpoints"
+        assert expected in message
+    text = GOOD.replace(
+        'tunnel_address = "10.254.0.2"',
+        f'tunnel_address = "10.254.0.2"\n{more.format("a.example:1")}',
+    )
+    assert ("sites.paris.more_endpoints", "the first one belongs into endpoint") in found(text)
+
+
 def _left(key: str, value: object) -> dict[str, Any]:
     """What is left of a value that is wrong: of an array the places of its items."""
-    return {key: [None]} if isinstance(value, list) and key in ("lan", "between") else {}
+    return (
+        {key: [None]}
+        if isinstance(value, list) and key in ("lan", "between", "more_endpoints")
+        else {}
+    )
 
 
 @pytest.mark.parametrize("option", OPTIONS)
@@ -482,3 +510,16 @@ def test_what_routers_use_stands_in_the_reference() -> None:
     root = Path(__file__).parents[1]
     page = (root / "docs" / "reference" / "sites-file.md").read_text("utf-8")
     assert [subnet for subnet in ROUTERS_CHOICES if subnet not in page] == []
+
+
+@pytest.mark.parametrize(
+    ("caller", "expected"),
+    [
+        ("berlin", None),
+        ("rome", "berlin, which would be called, has no ssh_endpoint"),
+        ("paris", "paris is not one of the two"),
+    ],
+)
+def test_who_calls_over_ssh(caller: str, expected: str | None) -> None:
+    text = with_changed('via = "ssh"', f'via = "ssh"\ncaller = "{caller}"')
+    assert [message for _, message in found(text)] == ([expected] if expected else [])

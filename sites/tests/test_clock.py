@@ -722,3 +722,10 @@ def test_the_floor_is_not_older_than_the_newest_release() -> None:
     days = re.findall(r"^## \S+ \((\d{4}-\d\d-\d\d)\)$", text, re.MULTILINE)
     floor = datetime.fromtimestamp(FLOOR, timezone.utc).date().isoformat()
     assert max(days, default=floor) <= floor
+
+
+def test_the_pages_have_the_floor_of_the_code() -> None:
+    pages = ("reference/clock.md", "how-to/clock-without-a-chip.md")
+    texts = [(ROOT / "docs" / page).read_text("utf-8") for page in pages]
+    told = [date for text in texts for date in re.findall(r"[Ff]loor[*]*: ([0-9-]{10})", text)]
+    assert told == [clock.shown(FLOOR)[:10]] * len(pages)

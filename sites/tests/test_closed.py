@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cpythonplus_sites.applying import apply
-from cpythonplus_sites.live import LiveRoute, look
+from cpythonplus_sites.live import look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.planning import plan
 from cpythonplus_sites.rendering import Host, closed, names, render
 from cpythonplus_sites.sessions import Session, sessions, to_be_ended

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -101,3 +102,11 @@ def test_a_stream_that_is_missing(name: str, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(sys, name, None)
     assert sites.main([]) == 0
     assert sites.main(["nonsense"]) == 2
+
+
+def test_the_version_is_that_of_the_distribution(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: f"1.2.3 of {name}")
+    assert sites.main(["--version"]) == 0
+    assert capsys.readouterr().out == "cpythonplus-sites 1.2.3 of cpythonplus-sites\n"

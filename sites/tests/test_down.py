@@ -14,7 +14,8 @@ from cpythonplus_sites.applying import Outcome, carry_on
 from cpythonplus_sites.commands import down as down_command
 from cpythonplus_sites.commands.gateway import Gateway
 from cpythonplus_sites.host_folder import HostFolder
-from cpythonplus_sites.live import Device, LiveRoute, LiveTunnel, Unit, look
+from cpythonplus_sites.live import Device, LiveTunnel, Unit, look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.taking_down import plan_down
 from sites.tests import strategies

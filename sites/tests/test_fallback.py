@@ -17,8 +17,10 @@ from cpythonplus_sites.applying import apply
 from cpythonplus_sites.commands import apply as apply_command
 from cpythonplus_sites.commands.gateway import Gateway
 from cpythonplus_sites.fallback import HOLD_S, MOST_HOLD_S, Answers, Memory, Remembered, decide
+from cpythonplus_sites.heard import Heard
 from cpythonplus_sites.host_folder import HostFolder
-from cpythonplus_sites.live import LiveRoute, look
+from cpythonplus_sites.live import look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.model import Endpoint, Link
 from cpythonplus_sites.planning import PROBE_METRIC, plan
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL, Host, names, render, units
@@ -170,7 +172,7 @@ def device_says(machine: Simulated, *, packets: int, carrier: int = 1) -> None:
     machine.files[f"{folder}/carrier"] = (f"{carrier}\n", 0o444)
 
 
-def looked(machine: Simulated, *answers: str, network: Network = NETWORK) -> watching.Heard:
+def looked(machine: Simulated, *answers: str, network: Network = NETWORK) -> Heard:
     """One run of the timer."""
     machine.answers = set(answers)
     machine.since_boot_s += LOOK_S

@@ -1,5 +1,6 @@
 """`cpythonplus-sites keygen`: makes what is missing, keeps what is there, shows no secret."""
 
+import getpass
 import io
 import stat
 import sys
@@ -194,6 +195,25 @@ class TestSecret:
         keygen(other, "--secret-from", "-")
         assert other.preshared_secret() == folder.preshared_secret()
         assert other.preshared_key("a", "b") == folder.preshared_key("b", "a")
+
+    def test_is_asked_for_at_a_terminal_and_not_shown(
+        self, folder: HostFolder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        class Terminal(io.StringIO):
+            def isatty(self) -> bool:
+                return True
+
+        secret, asked = keys.new_preshared_secret(), list[str]()
+        monkeypatch.setattr(sys, "stdin", Terminal("what is echoed\n"))
+
+        def ask(prompt: str) -> str:
+            asked.append(prompt)
+            return secret
+
+        monkeypatch.setattr(getpass, "getpass", ask)
+        keygen(folder, "--secret-from", "-")
+        assert folder.preshared_secret() == secret
+        assert len(asked) == 1
 
     def test_from_a_file(self, folder: HostFolder, tmp_path: Path) -> None:
         source = tmp_path / "carried"

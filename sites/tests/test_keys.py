@@ -1,6 +1,7 @@
 """Keys: what other programs make of them, and what they depend on."""
 
 import base64
+import hmac
 import os
 import shutil
 import subprocess
@@ -112,8 +113,11 @@ def test_preshared_keys_are_of_the_secret(one: str, other: str, name: str) -> No
 def test_a_preshared_key_stays_from_version_to_version() -> None:
     secret = base64.b64encode(bytes(range(32))).decode()
     # The same by hand: HMAC over zeros and the secret, then over the info and \\x01 (RFC 5869).
-    key = keys.preshared_key(secret, "paris", "berlin")
+    key = keys.preshared_key(secret, "paris", "berlin", of_names=True)
     assert key == "bbnq8WiQ3xzk7FEyP1Lf346ba8F7aFGXCnLj6B1ukPI="
+    mac = hmac.digest(bytes(32), bytes(range(32)), "sha256")
+    by_hand = hmac.digest(mac, b"cpythonplus sites psk v2 KEY1 KEY2\x01", "sha256")
+    assert keys.preshared_key(secret, "KEY2", "KEY1") == base64.b64encode(by_hand).decode()
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from cpythonplus_sites.live import (
     Device,
     LivePeer,
-    LiveRoute,
     LiveTunnel,
     parse_devices,
     parse_dump,
     parse_endpoint,
     parse_routes,
 )
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.wanted import sysctl_path
 

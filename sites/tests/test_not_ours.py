@@ -13,7 +13,8 @@ import pytest
 from cpythonplus_sites import health
 from cpythonplus_sites.applying import apply
 from cpythonplus_sites.commands import sites
-from cpythonplus_sites.live import Device, LiveRoute, LiveTunnel, devices, look
+from cpythonplus_sites.live import Device, LiveTunnel, devices, look
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.machine import Machine, Output
 from cpythonplus_sites.planning import plan
 from cpythonplus_sites.rendering import ROUTE_PROTOCOL

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus_sites.live import LiveRoute
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.model import Link, Relay
 from cpythonplus_sites.passage import Packet, parse_iptables, parse_nft, verdict
 from sites.tests.test_health import PARIS, berlin, judged

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from cpythonplus_sites import rotation
 from cpythonplus_sites.applying import Outcome, apply
-from cpythonplus_sites.live import Device, LivePeer, LiveRoute, LiveTunnel, Unit, look
-from cpythonplus_sites.model import Endpoint, Network
+from cpythonplus_sites.live import Device, LivePeer, LiveTunnel, Unit, look
+from cpythonplus_sites.live_route import LiveRoute
+from cpythonplus_sites.model import Endpoint, Link, Network
 from cpythonplus_sites.planning import END_LOST_SESSIONS, plan
 from cpythonplus_sites.rendering import (
     ROUTE_PROTOCOL,
@@ -43,10 +44,25 @@ FOREIGN = LiveRoute(ip_network("172.16.5.0/24"), "eth0", 4)
 DEVICES = (Device("lo", True, 65536), Device("eth0", True, 1500))
 
 
+def renamed(network: Network, old: str, new: str) -> Network:
+    def name(each: str) -> str:
+        return new if each == old else each
+
+    sites = tuple(replace(site, name=name(site.name)) for site in network.sites)
+
+    def linked(link: Link) -> Link:
+        one, other = sorted(map(name, link.ends))
+        return replace(link, ends=(one, other))
+
+    links = tuple(map(linked, network.links))
+    return replace(network, sites=sites, links=links)
+
+
 def wants(network: Network, name: str = "berlin", *, own: str = OWN_KEY) -> Wanted:
     site = network.site(name)
+    public = str(site.public_key)
     keys = Keys(own, preshared=lambda one, other: f"{one}+{other}" if network.preshared else "")
-    peers = {x.name: f"{name}+{x.name}" for x in network.sites}
+    peers = {x.name: f"{public}+{x.public_key}" for x in network.sites}
     host = Host(private_key=own, preshared_keys=peers if network.preshared else {})
     return want(
         network,
@@ -243,8 +259,21 @@ def test_only_endpoints_changes_nothing_else() -> None:
     assert plan(wanted, look(machine, wanted), endpoints_only=True).steps == ()
 
 
-def test_a_site_with_another_name_is_told_to_lose_its_link() -> None:
-    """Its preshared key comes from the names, and the far gateway still has the old one."""
+@pytest.mark.parametrize("of_names", [False, True])
+def test_a_site_with_another_name_keeps_its_link(of_names: bool) -> None:
+    """But where its preshared key comes from the names: the far gateway still has the old one."""
+    network = replace(EXAMPLE, preshared_of_names=of_names)
+    before = {x.site: x for x in wants(network).tunnels[0].peers}
+    after = {x.site: x for x in wants(renamed(network, "oslo", "rome")).tunnels[0].peers}
+    changed = before["oslo"].preshared_key != after["rome"].preshared_key
+    assert changed is of_names
+    assert replace(before["oslo"], site="rome", preshared_key="") == replace(
+        after["rome"], preshared_key=""
+    )
+
+
+def test_another_preshared_key_is_told_to_end_the_link() -> None:
+    """The far gateway still has the old one."""
     machine = gateway()
     applied(machine, wants(EXAMPLE))
     wanted = wants(EXAMPLE)

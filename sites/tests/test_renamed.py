@@ -200,3 +200,17 @@ def test_a_record_is_what_it_was_when_it_is_read_again() -> None:
     assert json.loads(found.text())["users"] == ["sites-acme"]
     assert found.without(found) == NOTHING
     assert found.joined(Record(users=("other",))).without(found) == Record(users=("other",))
+
+
+def test_keys_of_nobody_that_is_known_are_told_and_stay() -> None:
+    """As a version without a record leaves them behind a rename; or another network has them."""
+    machine = gateway()
+    applied(machine, wants(EXAMPLE))
+    left = "/etc/ssh/cpythonplus-sites/old.keys"
+    machine.files[left] = ('tunnel="7" ssh-ed25519 AAAA paris\n', 0o644)
+    found = planned(machine, wants(EXAMPLE))
+    assert found.steps == ()
+    (note,) = (note for note in found.notes if left in note)
+    assert note.startswith(f"{left} lets sites in over ssh")
+    del machine.files[left]
+    assert not [note for note in planned(machine, wants(EXAMPLE)).notes if "lets sites in" in note]

@@ -9,6 +9,7 @@ import pytest
 from cpythonplus_sites import keys
 from cpythonplus_sites.commands.sites import main
 from cpythonplus_sites.host_folder import HostFolder, write_key
+from cpythonplus_sites.site_file import load
 
 pytestmark = pytest.mark.any_version
 
@@ -45,6 +46,13 @@ def host(tmp_path: Path) -> HostFolder:
     return folder
 
 
+def preshared_key(host: HostFolder) -> str | None:
+    berlin, paris = load(host.sites_path).sites
+    assert berlin.public_key is not None
+    assert paris.public_key is not None
+    return host.preshared_key(berlin.public_key, paris.public_key)
+
+
 def run(host: HostFolder, action: str, *words: str) -> int:
     options = ["--file", str(host.sites_path)]
     return main([action, *options, "--host-dir", str(host.path), *words])
@@ -60,7 +68,7 @@ def test_files_lie_as_below_the_root(host: HostFolder, tmp_path: Path) -> None:
     assert run(host, "render", "--out", str(out)) == 0
     text = (out / "etc/wireguard/wg-acme.conf").read_text()
     assert f"PrivateKey = {host.private_key()}\n" in text
-    assert f"PresharedKey = {host.preshared_key('berlin', 'paris')}\n" in text
+    assert f"PresharedKey = {preshared_key(host)}\n" in text
     assert modes(out)["wg-acme.conf"] == 0o600
     assert {mode for name, mode in modes(out).items() if name != "wg-acme.conf"} == {0o644}
     assert stat.S_IMODE(out.stat().st_mode) == 0o700
@@ -81,7 +89,7 @@ def test_other_sites_get_no_secrets(
 ) -> None:
     assert run(host, "render", "--out", str(tmp_path / "out"), *words) == 0
     texts = [path.read_text() for path in (tmp_path / "out").rglob("*") if path.is_file()]
-    secrets = [host.private_key(), host.preshared_key("berlin", "paris")]
+    secrets = [host.private_key(), preshared_key(host)]
     assert texts
     assert not [text for text in texts for secret in secrets if secret and secret in text]
 

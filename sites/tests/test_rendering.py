@@ -236,7 +236,7 @@ def test_ipv6_is_forwarded_where_there_is_some() -> None:
 def test_what_comes_through_ssh_is_held_to_its_subnets() -> None:
     rule = 'iifname "tun7" ip saddr != { 192.168.20.0/24, 10.254.0.2/32 } drop'
     assert rule in by_name(example(), "oslo")["acme.nft"]
-    assert "saddr" not in by_name(example(), "berlin")["acme.nft"]
+    assert "saddr !=" not in by_name(example(), "berlin")["acme.nft"]
 
 
 # ---- ssh ----------------------------------------------------------------------------------------
@@ -336,3 +336,16 @@ def test_the_readme_names_every_file_and_what_is_missing() -> None:
 def test_example_keys_are_keys() -> None:
     for site in example().sites:
         assert len(b64decode(site.public_key or "")) == 32
+
+
+def test_the_link_may_name_the_caller() -> None:
+    """So that a site with another name does not turn the call round."""
+    network = replaced(example(), "paris", ssh_endpoint=Endpoint("203.0.113.9", 22))
+    for caller, expected in ((None, "oslo"), ("paris", "paris"), ("oslo", "oslo")):
+        links = tuple(replace(x, caller=caller) if x.has_ssh else x for x in network.links)
+        found = {
+            name
+            for name in ("oslo", "paris")
+            if "acme.config" in by_name(replace(network, links=links), name)
+        }
+        assert found == {expected}

@@ -24,7 +24,7 @@ from benchmarks.sites.healing.sides import Links, Ours, WgQuick
 from sites.tests.testbed import by_ssh, situations
 from sites.tests.testbed.bed import Bed
 from sites.tests.testbed.namespaces import wait_until
-from sites.tests.testbed.network import FILE, must
+from sites.tests.testbed.network import FILE, PORT, Shared, must, typed
 from sites.tests.testbed.tap import Tap
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 CUT_S = 2
 """How long it stays broken where somebody has to type a command."""
+RENAMED_S = 200
+CARRIED = "/etc/carried"
 WATCHED_S = 3
 """How long it is watched whether packets of a site that was removed still come."""
 
@@ -124,6 +126,113 @@ def _moves(side: str, *, hub: bool) -> Found:
         if hub:
             named.leads_to(address, at=berlin)
         return _after_the_cut(pings)
+
+
+def _own_lan_down(side: str) -> Found:
+    """What comes out of the tunnel for a LAN that is off must not go on to the provider."""
+    with _linked(side) as (bed, _, pings):
+        _, paris = bed.sites
+        tap = Tap(paris.gateway, "wan0")
+        paris.gateway.run("ip", "address", "del", f"{paris.gateway_address}/24", "dev", "lan0")
+        paris.gateway.run("ip", "link", "set", "lan0", "down")
+        situations.cut(pings, CUT_S)
+        return Found(leaked=tap.count(target=(paris.host_address,)))
+
+
+def _second_address(side: str) -> Found:
+    """The name has both addresses all the time."""
+    second = "203.0.113.77"
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        named = situations.Named(bed)
+        named.leads_to(paris.public, second, at=berlin)
+        _links(side, bed.sites).up_by_name(named)
+        situations.behind_nat(berlin)
+        wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+        pings = berlin.ping(paris)
+        pings.more(10)
+        situations.move(paris, second)
+        return _after_the_cut(pings)
+
+
+def _split_dns(side: str) -> Found:
+    """The name leads into the far LAN while a session is alive, and it is looked up again.
+
+    By hand as reresolve-dns.sh of wireguard-tools does it, which asks for no session.
+    """
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        named = situations.Named(bed)
+        links = _links(side, bed.sites)
+        links.up_by_name(named)
+        wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
+        named.leads_to(paris.gateway_address, at=berlin)
+        run = berlin.gateway.run
+        if side == "wg-quick":
+            key = run("wg", "show", links.interface, "peers").strip()
+            endpoint = f"{paris.gateway_address}:{PORT}"
+            run("wg", "set", links.interface, "peer", key, "endpoint", endpoint)
+        else:
+            typed(berlin, "apply", "--endpoints-only", "--yes")
+        counter = f"/sys/class/net/{links.interface}/statistics/tx_packets"
+        before = int(berlin.gateway.read(counter))
+        berlin.gateway.try_run("ping", "-n", "-c", "1", "-W", "1", paris.host_address)
+        time.sleep(WATCHED_S)
+        return Found(looped=int(berlin.gateway.read(counter)) - before)
+
+
+def _renamed(side: str) -> Found | None:
+    """Longer than a session of WireGuard lives."""
+    if side == "wg-quick":
+        return None
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        shared = _with_secret(bed)
+        pings = berlin.ping(paris)
+        pings.more(10)
+        shared.names[paris.name] = "lyon"
+        for site in (paris, berlin):
+            site.gateway.write(FILE, shared.text())
+            must(site, "apply", "--yes")
+            time.sleep(RENAMED_S if site is paris else 0)
+        healed = _healed(pings) is not None
+        pings.more(pings.per_second)
+        return Found(heal_s=0.0 if healed else None, lost=len(pings.lost()))
+
+
+def _hardware(side: str) -> Found | None:
+    """What is lost until the new machine has applied the file; it is told at once."""
+    if side == "wg-quick":
+        return None
+    with _bed() as bed:
+        berlin, paris = bed.sites
+        shared = _with_secret(bed)
+        pings = berlin.ping(paris)
+        pings.more(10)
+        del shared.keys[paris.name]
+        shared.make_keys()
+        begin = time.monotonic()
+        for site in (berlin, paris):
+            site.gateway.write(FILE, shared.text())
+            must(site, "apply", "--yes")
+        healed = _healed(pings) is not None
+        heal_s = time.monotonic() - begin if healed else None
+        pings.more(pings.per_second)
+        return Found(heal_s=heal_s, lost=len(pings.lost()))
+
+
+def _with_secret(bed: Bed) -> Shared:
+    """Link all by WireGuard with preshared keys."""
+    shared = Shared(bed.sites, preshared=True)
+    first, *others = bed.sites
+    must(first, "keygen", "--secret")
+    secret = must(first, "keygen", "--show-secret")
+    for site in others:
+        site.gateway.write(CARRIED, secret, mode=0o600)
+        must(site, "keygen", "--secret-from", CARRIED)
+    shared.apply()
+    situations.linked(bed)
+    return shared
 
 
 def _after_the_cut(pings: Pings) -> Found:
@@ -247,6 +356,11 @@ MEASURED: dict[str, Callable[[str], Found | None]] = {
     "site-added": _added,
     "site-removed": _removed,
     "ssh-site-removed": _removed_by_ssh,
+    "own-lan-down": _own_lan_down,
+    "second-address": _second_address,
+    "split-dns": _split_dns,
+    "renamed": _renamed,
+    "hardware": _hardware,
     "udp-said": partial(_said, situations.NO_UDP, ("received", "handshake")),
     "pmtu-said": partial(_said, situations.SMALL_PATH, ("mtu",)),
 }

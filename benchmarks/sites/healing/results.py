@@ -22,6 +22,11 @@ TITLES = {
     "site-added": "fourth site added, seen by two of the others",
     "site-removed": "site removed",
     "ssh-site-removed": "site removed that is linked over ssh",
+    "own-lan-down": "LAN behind the far gateway is off, packets for it arrive",
+    "second-address": "hub gets the second address of its name, the spoke is behind NAT",
+    "split-dns": "name of the hub leads into its LAN, as its own DNS answers; then one ping",
+    "renamed": "a site is renamed at one gateway, and 200 s later at the other one",
+    "hardware": "another machine becomes a gateway: its key is in the file at the other end first",
     "udp-said": "UDP blocked, then asked: `status`, `wg show`",
     "pmtu-said": "path carries 1400 bytes and tells nobody, then asked",
 }
@@ -33,13 +38,15 @@ class Found:
     """What one measurement gave; None: it does not apply, or it did not heal.
 
     lost: of 20 pings a second. leaked: packets for the other LAN that left in clear text.
-    delivered: packets of a removed site that arrived within 3 s. said: whether the fault was named.
+    delivered: packets of a removed site that arrived within 3 s. looped: packets that went into the
+    tunnel within 3 s, after one ping to the other LAN. said: whether the fault was named.
     """
 
     heal_s: float | None = None
     lost: int | None = None
     leaked: int | None = None
     delivered: int | None = None
+    looped: int | None = None
     said: bool | None = None
     said_s: float | None = None
 
@@ -74,6 +81,7 @@ def _cell(rounds: Sequence[Found | None]) -> str:
     for words, counts in (
         ("in clear text", [each.leaked for each in found]),
         ("delivered", [each.delivered for each in found]),
+        ("round and round", [each.looped for each in found]),
     ):
         known = [count for count in counts if count is not None]
         parts += [f"{_range(known)} {words}"] if known else []

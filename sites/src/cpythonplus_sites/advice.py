@@ -51,7 +51,8 @@ def ssh_keys(subject: Subject) -> Iterator[Wrong]:
         if not has_ssh(link) or not called:
             continue
         server = called[-1]  # as rendering/ssh.py decides it
-        client = ends[1] if server == ends[0] else ends[0]
+        client = link.caller or (ends[1] if server == ends[0] else ends[0])
+        server = ends[1] if client == ends[0] else ends[0]
         if subject.sites[client].ssh_public_key is None:
             text = f"no ssh_public_key, and it calls {server} over ssh; keygen --ssh creates one"
             yield Wrong(subject.site_keys(client), text)

@@ -23,10 +23,10 @@ from cpythonplus_sites.secrets import SecretError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from cpythonplus_sites.heard import Heard
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.steps import Plan, Step
     from cpythonplus_sites.wanted import Wanted
-    from cpythonplus_sites.watching import Heard
 
 ROUNDS = 5
 """An interface, what hangs on it, what was in the way; more means that somebody undoes it."""

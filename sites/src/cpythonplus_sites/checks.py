@@ -7,6 +7,7 @@ is passed over here, so that one mistake is told once.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import ip_address
 from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,9 +29,10 @@ ALL_ADDRESSES = (31, 127)
 """From these prefix lengths on, first and last address are hosts (RFC 3021, RFC 6164)."""
 NOT_INTERFACES = ("lo", "all", "default")
 PAIR = 2
+DEFAULT_PORT = 51820
 TUNNELS = ("wireguard", "ssh")
 """What `via` of a link may be; anything else is the name of the site that relays."""
-OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback")
+OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback", "caller")
 
 
 class Subject:
@@ -50,19 +52,20 @@ class Subject:
         """Whether the value was told to be wrong."""
         return keys in self.wrong
 
-    @property
+    @cached_property
     def linked(self) -> dict[tuple[str, str], LinkStanza]:
         """Each pair of sites that has a link, names sorted, with its stanza or an empty one."""
-        stanzas = self._stanzas()
-        found = {pair: stanzas.get(pair, LinkStanza()) for pair in self._pairs()}
-        return {pair: link for pair, link in found.items() if link.via in TUNNELS}
+        return {pair: link for pair, link in self._by_pair.items() if link.via in TUNNELS}
 
-    @property
+    @cached_property
     def relayed(self) -> dict[tuple[str, str], str]:
         """Each pair of sites, names sorted, that a third one links, with that site."""
-        stanzas = self._stanzas()
-        found = {pair: stanzas[pair].via for pair in self._pairs() if pair in stanzas}
-        return {pair: via for pair, via in found.items() if via not in TUNNELS}
+        return {pair: x.via for pair, x in self._by_pair.items() if x.via not in TUNNELS}
+
+    @cached_property
+    def _by_pair(self) -> dict[tuple[str, str], LinkStanza]:
+        stanzas, usual = self._stanzas(), LinkStanza()
+        return {pair: stanzas.get(pair, usual) for pair in self._pairs()}
 
     def _stanzas(self) -> dict[tuple[str, ...], LinkStanza]:
         return {tuple(sorted(map(str, link.between or ()))): link for link in reversed(self.links)}
@@ -163,6 +166,18 @@ def gateways(subject: Subject) -> Iterator[Wrong]:
             yield Wrong(keys, f"{gateway} is the {kind} address of {lan}, not a host's")
 
 
+def probes(subject: Subject) -> Iterator[Wrong]:
+    """A host that is asked lies in a LAN of its site, and is not the gateway, which is anyway."""
+    for name, site in subject.sites.items():
+        keys, probe = subject.site_keys(name, "probe"), site.probe
+        if probe is None or not site.lan or None in site.lan:
+            continue
+        if probe == site.gateway:
+            yield Wrong(keys, f"{probe} is the gateway, which is asked anyway; name a host")
+        elif not any(_holds(lan, probe) for lan in site.lan if lan):
+            yield Wrong(keys, f"{probe} is in none of this site's LANs")
+
+
 def tunnel_addresses(subject: Subject) -> Iterator[Wrong]:
     """The ends of the tunnels are hosts of the tunnel range, each with its own address."""
     tunnel = subject.network.tunnel
@@ -188,6 +203,10 @@ def _no_host(subnet: Subnet, address: Address) -> str | None:
 def endpoints(subject: Subject) -> Iterator[Wrong]:
     """Endpoints lie outside: a packet to one in a LAN would go into the tunnel that it makes."""
     ranges = claims(subject)
+    for name, site in subject.sites.items():
+        if site.more_endpoints and site.endpoint is None:
+            way = subject.site_keys(name, "more_endpoints")
+            yield Wrong(way, "the first one belongs into endpoint")
     for keys, endpoint in _endpoints(subject):
         address = as_address(endpoint)
         if address is None:
@@ -203,6 +222,9 @@ def _endpoints(subject: Subject) -> Iterator[tuple[Keys, Endpoint]]:
     for name, site in subject.sites.items():
         if site.endpoint is not None:
             yield subject.site_keys(name, "endpoint"), site.endpoint
+        for index, each in enumerate(site.more_endpoints or ()):
+            if each is not None:
+                yield subject.site_keys(name, "more_endpoints", index), each
         if site.ssh_endpoint is not None:
             yield subject.site_keys(name, "ssh_endpoint"), site.ssh_endpoint
 
@@ -241,6 +263,13 @@ def duplicates(subject: Subject) -> Iterator[Wrong]:
             for key in fields
             if (value := getattr(site, key)) is not None and not _is_in_change(site, key)
         ]
+        if "endpoint" in fields:
+            uses += [
+                _Use(each, subject.site_keys(name, "more_endpoints", index), name)
+                for name, site in subject.sites.items()
+                for index, each in enumerate(site.more_endpoints or ())
+                if each is not None
+            ]
         yield from _repeated(uses, what)
 
 
@@ -311,12 +340,28 @@ def _kind(link: LinkStanza, keys: Keys) -> Iterator[Wrong]:
         return
     if link.via == "ssh" and link.fallback is not None:
         yield Wrong((*keys, "fallback"), 'is for links over WireGuard; this one has via = "ssh"')
+    if link.caller is not None and not has_ssh(link):
+        yield Wrong((*keys, "caller"), 'is for links with via = "ssh" or fallback = "ssh"')
     keys = (*keys, "tunnel_number")
     if has_ssh(link) and link.tunnel_number is None:
         what = 'via = "ssh"' if link.via == "ssh" else 'fallback = "ssh"'
         yield Wrong(keys, f"is missing; {what} needs one: 7 is tun7 at both ends")
     if not has_ssh(link) and link.tunnel_number is not None:
         yield Wrong(keys, 'is for links with via = "ssh" or fallback = "ssh"')
+
+
+def callers(subject: Subject) -> Iterator[Wrong]:
+    """Who starts ssh is one end, and the other can be called."""
+    for index, link in enumerate(subject.links):
+        ends, keys = list(map(str, link.between or ())), ("links", index, "caller")
+        if link.caller is None or not has_ssh(link) or len(ends) != PAIR:
+            continue
+        if link.caller not in ends:
+            yield Wrong(keys, f"{link.caller} is not one of the two")
+            continue
+        called = ends[1] if link.caller == ends[0] else ends[0]
+        if called in subject.sites and not _is_reached(subject, called, "ssh_endpoint"):
+            yield Wrong(keys, f"{called}, which would be called, has no ssh_endpoint")
 
 
 def has_ssh(link: LinkStanza) -> bool:
@@ -351,10 +396,14 @@ def reachability(subject: Subject) -> Iterator[Wrong]:
     if subject.network.topology == "hub":
         order[str(subject.network.hub)] = len(order)  # told there, once
     alone: dict[tuple[str, str], list[str]] = {}
+    reached = {
+        key: {name for name in subject.sites if _is_reached(subject, name, key)}
+        for key in ("endpoint", "ssh_endpoint")
+    }
     for ends, link in subject.linked.items():
         wanted = ["endpoint"] * (link.via == "wireguard") + ["ssh_endpoint"] * has_ssh(link)
         for key in wanted:
-            if not any(_is_reached(subject, name, key) for name in ends):
+            if reached[key].isdisjoint(ends):
                 one, other = sorted(ends, key=order.__getitem__)
                 alone.setdefault((other, key), []).append(one)
     for (name, key), others in alone.items():
@@ -433,6 +482,15 @@ def interfaces(subject: Subject) -> Iterator[Wrong]:
             )
 
 
+def second_ports(subject: Subject) -> Iterator[Wrong]:
+    """The second interface listens beside the first one."""
+    for name, site in subject.sites.items():
+        first = site.listen_port or (site.endpoint.port if site.endpoint else None)
+        if site.second_port is not None and site.second_port == (first or DEFAULT_PORT):
+            text = f"{site.second_port} is the port of the first interface"
+            yield Wrong(subject.site_keys(name, "second_port"), text)
+
+
 def families(subject: Subject) -> Iterator[Wrong]:
     """Hosts reach each other only if their LANs have IPv4 or IPv6 in common."""
     first: dict[bool, str] = {}
@@ -464,15 +522,18 @@ EXAMINATIONS = (
     overlaps,
     lans,
     gateways,
+    probes,
     tunnel_addresses,
     endpoints,
     duplicates,
     hub,
     link_stanzas,
+    callers,
     relays,
     reachability,
     tunnel_numbers,
     interfaces,
+    second_ports,
     families,
     mtus,
 )

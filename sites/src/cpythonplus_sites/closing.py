@@ -10,7 +10,8 @@ from cpythonplus_sites.steps import ip
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from cpythonplus_sites.live import Device, Live, LiveRoute
+    from cpythonplus_sites.live import Device, Live
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.model import Subnet
     from cpythonplus_sites.steps import Step
     from cpythonplus_sites.wanted import Wanted

@@ -19,11 +19,13 @@ from cpythonplus_sites.closing import is_own, not_connected, unguarded
 from cpythonplus_sites.passage import Packet, Passage
 from cpythonplus_sites.planning import CLOCK_SLACK_S
 from cpythonplus_sites.probing import HEADERS, Ping, Probe
+from cpythonplus_sites.rendering.closed import contains
 from cpythonplus_sites.rotation import FRESH_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from cpythonplus_sites.agreement import Agreement
     from cpythonplus_sites.fallback import Kind, Memory, Remembered
     from cpythonplus_sites.live import LivePeer
     from cpythonplus_sites.machine import Machine
@@ -36,6 +38,10 @@ Side = Literal["", "here", "there", "between"]
 SIZES = (576, 1024, 1152, 1216, *range(1248, 1500, 8), 2048, 4096, 8192)
 """Bytes, of packets by which it is found what the way carries."""
 
+KEEPALIVE_S = 11.0
+"""A second more than WireGuard takes to say that something came (whitepaper, 6.5)."""
+
+POLL_S = 0.5
 REMEMBERED_S = 30.0
 """What the timer saw counts for so long."""
 
@@ -47,10 +53,12 @@ class Reach:
     via: `wireguard`, `ssh`, or the site through which it is reached.  handshake_age_s: of the
     youngest session with it; None: there never was one, or the link has none.
     tunnel: pings of the far gateway's end of the tunnel.  lan, large: of its address in the LAN,
-    from this one's, small and of the tunnel's full size; None where none was sent.
+    from this one's, small and of the tunnel's full size; None where none was sent.  host: of the
+    host there that the file names to be asked.
     cause: what is likely wrong, and `side` with whom; empty where nothing is.
     way: of a link with a fallback, the one in use; way_since_s: since when, since the epoch.
     to_ssh, to_wireguard: how often it switched since the boot.  note: what is good to know.
+    same_file: whether it has the site file that is applied here; None: not known.
     """
 
     site: str
@@ -69,6 +77,8 @@ class Reach:
     to_ssh: int | None = None
     to_wireguard: int | None = None
     note: str = ""
+    same_file: bool | None = None
+    host: Ping | None = None
 
     def as_json(self) -> dict[str, Any]:
         """For programs."""
@@ -98,7 +108,20 @@ STALLED = (
 )
 SILENT = (
     "its packets arrive, but no answer to a ping: routes, allowed IPs or a firewall of the far "
-    "gateway; is its file the same?"
+    "gateway (it may drop ICMP); is its file the same?"
+)
+HOST_SILENT = (
+    "the far gateway answers, but not {0}, the host that the file names to be asked: it is off, "
+    "has no route back, or the far gateway does not forward"
+)
+ONLY_HOST = "the far gateway answers no ping, but {0}, the host that the file names, does"
+NOT_ALLOWED = (
+    "its allowed IPs on {0} lack {1}: packets for it are not sent, and those from it are dropped; "
+    "cpythonplus-sites apply sets them"
+)
+NO_ROUTE = "no route leads to {0} through a tunnel; cpythonplus-sites apply sets it"
+HIDDEN = (
+    "{0}, a part of {1} there, is connected to this host through {2}: what is for it stays here"
 )
 NOT_SENT = "a ping cannot be sent ({0}): routes or a firewall of this gateway"
 LAN_SILENT = (
@@ -141,6 +164,7 @@ class _Pings:
     tunnel: Ping | None = None
     lan: Ping | None = None
     large: Ping | None = None
+    host: Ping | None = None
 
 
 @dataclass(frozen=True)
@@ -154,10 +178,28 @@ _GOOD = _Opinion("good")
 
 
 def examine(
-    machine: Machine, network: Network, wanted: Wanted, *, ping_count: int = 3
+    machine: Machine,
+    network: Network,
+    wanted: Wanted,
+    *,
+    ping_count: int = 3,
+    agreement: Agreement | None = None,
 ) -> tuple[Reach, ...]:
-    """Judge how this gateway reaches every other site.  ping_count: 0 sends none."""
-    return _Judge(machine, network, wanted, ping_count).examine()
+    """Judge how this gateway reaches every other site.  ping_count: 0 sends none.
+
+    agreement: which site files the others have.
+    """
+    found = _Judge(machine, network, wanted, ping_count).examine()
+    if agreement is None:
+        return found
+    return tuple(
+        replace(
+            reach,
+            note="; ".join(filter(None, (reach.note, agreement.note(reach.site)))),
+            same_file=agreement.is_same(reach.site),
+        )
+        for reach in found
+    )
 
 
 class _Judge:
@@ -174,15 +216,24 @@ class _Judge:
         self.passage = Passage(machine, self.site, self.devices)
         self.remembered: Remembered = watching.recall(machine, network)
         versions = {subnet.version for subnet in wanted.closed}
-        routes = live.routes(machine, versions)
-        self.unguarded = unguarded(wanted, routes)
-        self.not_connected = not_connected(wanted, self.devices, routes)
+        self.routes = live.routes(machine, versions)
+        leading = [route for route in self.routes if route.kind == "unicast"]
+        self.led = {x.subnet for x in leading if x.device in wanted.devices}
+        self.connected = [
+            route
+            for route in leading
+            if route.protocol == live.KERNEL_PROTOCOL and route.device not in wanted.devices
+        ]
+        self.wanted_subnets = {way.subnet for way in wanted.routes}
+        self.unguarded = unguarded(wanted, self.routes)
+        self.not_connected = not_connected(wanted, self.devices, self.routes)
 
     def examine(self) -> tuple[Reach, ...]:
+        """Ask all, and judge each."""
         others = [each for each in self.network.sites if self._link(each) is not None]
         pings = self._ask(others)
         if self.count:
-            self.tunnels = live.tunnels(self.machine, needed=bool(self.wanted.tunnels))
+            self._count_received(pings)
         found = {
             other.name: self._direct(link, pings[other.name])
             for other in others
@@ -230,18 +281,47 @@ class _Judge:
     def _ask(self, others: Sequence[Site]) -> dict[str, _Pings]:
         if not self.count:
             return {other.name: _Pings() for other in others}
-        probes = [probe for other in others for probe in self._probes(other)]
-        found = iter(self.machine.echo(probes, count=self.count))
-        return {other.name: _Pings(next(found), next(found), next(found)) for other in others}
+        probes = {other.name: self._probes(other) for other in others}
+        flat = [probe for each in probes.values() for probe in each]
+        found = iter(self.machine.echo(flat, count=self.count))
+        return {name: _Pings(*(next(found) for _ in each)) for name, each in probes.items()}
 
-    def _probes(self, other: Site) -> tuple[Probe, Probe, Probe]:
+    def _probes(self, other: Site) -> list[Probe]:
         source = self._source(other)
         size = self._size(other)
-        return (
+        asked = [
             Probe(other.tunnel_address),
             Probe(other.gateway, source),
             Probe(other.gateway, source, size_bytes=size, whole=True),
-        )
+        ]
+        if other.probe is not None:
+            has_kind = source is not None and source.version == other.probe.version
+            asked.append(Probe(other.probe, source if has_kind else None))
+        return asked
+
+    def _count_received(self, pings: Mapping[str, _Pings]) -> None:
+        """Read WireGuard's counters again; of what is silent, until it should have said something.
+
+        A far gateway that drops pings answers nothing, but WireGuard there says that it received
+        them: within KEEPALIVE_S (whitepaper, 6.5). Where UDP is blocked, it does not.
+        """
+        end = self.machine.monotonic_s() + KEEPALIVE_S
+        while True:
+            self.tunnels = live.tunnels(self.machine, needed=bool(self.wanted.tunnels))
+            waiting = [name for name, found in pings.items() if self._may_speak(name, found)]
+            if not waiting or self.machine.monotonic_s() >= end:
+                return
+            self.machine.pause(POLL_S)
+
+    def _may_speak(self, name: str, found: _Pings) -> bool:
+        """Whether a neighbour with a session has answered nothing, and sent nothing so far."""
+        link = self.network.link(self.site.name, name)
+        if link is None or "ssh" in (link.via, self.ways.get(name)):
+            return False
+        tunnel = found.tunnel
+        is_silent = tunnel is not None and not tunnel.received and not tunnel.error
+        age_s = self._age_s(self._peers(name))
+        return is_silent and age_s is not None and age_s <= FRESH_S and not self._received(name)
 
     def _source(self, other: Site) -> Address | None:
         """This gateway's address in the LAN, if it has it and is of the other's family."""
@@ -276,6 +356,7 @@ class _Judge:
             opinion = self._judge_ssh(name, f"tun{link.tunnel_number}", pings)
         else:
             opinion = self._judge_wireguard(link, pings)
+        opinion, note = self._with_host(name, opinion, pings)
         reach = Reach(
             name,
             link.via,
@@ -284,7 +365,9 @@ class _Judge:
             tunnel=pings.tunnel,
             lan=pings.lan,
             large=pings.large,
+            host=pings.host,
             side=opinion.side,
+            note=note,
         )
         if link.via == "wireguard":
             reach = self._with_counters(reach)
@@ -302,11 +385,12 @@ class _Judge:
     def _with_way(self, reach: Reach, way: Kind, memory: Memory) -> Reach:
         is_known = memory.way == way and memory.since_s is not None
         since_s = memory.since_s if is_known else None
-        note = ""
+        note = reach.note
         if way == "ssh":
             age_s = None if since_s is None else max(0.0, self.machine.now_s() - since_s)
             ago = "" if age_s is None else f" for {age_s:.0f} s"
-            note = FELL_BACK.format(ago, memory.reason or "routes were found there")
+            fell_back = FELL_BACK.format(ago, memory.reason or "routes were found there")
+            note = "; ".join(filter(None, (note, fell_back)))
         return replace(
             reach,
             way=way,
@@ -389,6 +473,20 @@ class _Judge:
             return _GOOD
         return _Opinion("bad", STALLED.format(f" for {for_s:.0f} s"), "between")
 
+    def _with_host(self, name: str, opinion: _Opinion, pings: _Pings) -> tuple[_Opinion, str]:
+        """What a host of the far LAN tells, and what is good to know of it.
+
+        Where it answers, packets pass, also past a gateway that answers nothing itself.
+        """
+        host = self.network.site(name).probe
+        if pings.host is None or host is None:
+            return opinion, ""
+        if pings.host.received and opinion.cause in (SILENT, STALLED.format(""), LAN_SILENT):
+            return _GOOD, ONLY_HOST.format(host)
+        if not pings.host.received and opinion == _GOOD:
+            return _Opinion("bad", HOST_SILENT.format(host), "there"), ""
+        return opinion, ""
+
     def _judge_ssh(self, far: str, name: str, pings: _Pings) -> _Opinion:
         device = self.devices.get(name)
         if device is None:
@@ -434,6 +532,7 @@ class _Judge:
             opinion = _Opinion(hub.verdict, hub.cause, hub.side)
         else:
             opinion = _Opinion("bad", BEYOND.format(hub.site, other.name), "there")
+        opinion, note = self._with_host(other.name, opinion, pings)
         return Reach(
             other.name,
             f"via {hub.site}",
@@ -442,8 +541,9 @@ class _Judge:
             tunnel=pings.tunnel,
             lan=pings.lan,
             large=pings.large,
+            host=pings.host,
             side=opinion.side,
-            note=hub.note,
+            note="; ".join(filter(None, (hub.note, note))),
         )
 
     def _with_guard(self, other: Site, reach: Reach) -> Reach:
@@ -472,10 +572,29 @@ class _Judge:
             ),
             None,
         )
+        first = first or next(self._not_routed(other, link), None)
         first = first or next(self._not_passed_on(other, link), None)
         if first is None and self.not_connected:
             first = NO_WAY.format(", ".join(map(str, self.not_connected)))
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
+
+    def _not_routed(self, other: Site, link: Link) -> Iterator[str]:
+        """Yield what this gateway lacks of the way to a site: routes, and WireGuard's own."""
+        neighbour = link.other(self.site.name)
+        subnets = [subnet for subnet in other.subnets if subnet in self.wanted_subnets]
+        missing = [str(subnet) for subnet in subnets if subnet not in self.led]
+        if missing:
+            yield NO_ROUTE.format(", ".join(missing))
+        for route in self.connected:
+            inside = (lan for lan in other.lans if contains(lan, route.subnet))
+            yield from (HIDDEN.format(route.subnet, lan, route.device) for lan in inside)
+        if link.via != "wireguard" or self.ways.get(neighbour) == "ssh":
+            return
+        carrier = self._carrier(neighbour)
+        for peer in self._peers_on(carrier, neighbour):
+            lacking = [str(subnet) for subnet in subnets if subnet not in peer.allowed_ips]
+            if lacking:
+                yield NOT_ALLOWED.format(carrier, ", ".join(lacking))
 
     def _not_passed_on(self, other: Site, link: Link) -> Iterator[str]:
         """Yield the packets between two neighbours that this gateway, as hub or relay, drops."""

@@ -74,6 +74,21 @@ class HostFolder:
         """The record of everything that `apply` has set up on this host."""
         return self.path / "written.json"
 
+    @property
+    def editions_path(self) -> Path:
+        """Since when which site files are known (agreement.py)."""
+        return self.path / "editions.json"
+
+    @property
+    def trial_path(self) -> Path:
+        """That a file is applied on trial, and until when (confirming.py)."""
+        return self.path / "unconfirmed.json"
+
+    @property
+    def before_path(self) -> Path:
+        """The file that comes back where it is not confirmed."""
+        return self.path / "before.toml"
+
     def create(self) -> None:
         """Make the folder, 0700, where it is missing.
 
@@ -137,10 +152,10 @@ class HostFolder:
         """The secret that is the same on every gateway."""
         return _key(self.preshared_path)
 
-    def preshared_key(self, one: str, other: str) -> str | None:
-        """The preshared key of two sites."""
+    def preshared_key(self, one: str, other: str, *, of_names: bool = False) -> str | None:
+        """The preshared key of a pair, by its public keys or, `of_names`, by its names."""
         secret = self.preshared_secret()
-        return secret and keys.preshared_key(secret, one, other)
+        return secret and keys.preshared_key(secret, one, other, of_names=of_names)
 
     def site_in(self, network: Network) -> Site | None:
         """The site whose public key, now or next, belongs to this host's private key."""

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 SSH_KIND = "ssh-ed25519"
 PACKAGES = {"wg": "wireguard-tools", "ssh-keygen": "openssh-client"}
-_INFO = "cpythonplus sites psk v1"
+_INFO = "cpythonplus sites psk v2"
+_INFO_OF_NAMES = "cpythonplus sites psk v1"
 
 
 class KeyFormatError(ValueError):
@@ -63,15 +64,17 @@ def new_preshared_secret() -> str:
     return _encoded(os.urandom(KEY_BYTES))
 
 
-def preshared_key(secret: str, one: str, other: str) -> str:
-    """The preshared key of two sites: the same at both, another for each pair (HKDF, RFC 5869).
+def preshared_key(secret: str, one: str, other: str, *, of_names: bool = False) -> str:
+    """The preshared key of a pair: the same at both, and of no other (HKDF, RFC 5869).
 
-    It depends on the two names alone, so it stays when sites are added or removed. Raises
+    It comes from their two public keys, which both ends have to agree on anyway: so it stays when
+    sites are added, removed or renamed, and new hardware at one end is one change, not two.
+    of_names: `one` and `other` are the names of the sites, as up to version 0.2. Raises
     KeyFormatError for a secret that is none, ValueError for a site with itself.
     """
     if one == other:
         raise ValueError(f"a preshared key needs two sites, got {one!r} twice")
-    info = " ".join((_INFO, *sorted((one, other)))).encode()
+    info = " ".join((_INFO_OF_NAMES if of_names else _INFO, *sorted((one, other)))).encode()
     return _encoded(hkdf(decoded(secret), info))
 
 

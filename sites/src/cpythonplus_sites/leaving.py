@@ -60,8 +60,8 @@ def withdraw_keys(wanted: Wanted, live: Live) -> Iterator[Step]:
 
 
 def _permitted(text: str) -> set[tuple[str, str]]:
-    """Devices, and the lines that permit a key to open them."""
-    found = ((_KEY.search(line), line) for line in text.splitlines())
+    """Devices, and the lines that permit a key to open them, without the site's name at the end."""
+    found = ((_KEY.search(line), line.rpartition(" ")[0]) for line in text.splitlines())
     return {(f"tun{match[1]}", line) for match, line in found if match}
 
 

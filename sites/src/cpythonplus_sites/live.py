@@ -8,11 +8,13 @@ missing, they would be set up anew, and what others have put there be replaced.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus_sites.live_route import LiveRoute
 from cpythonplus_sites.machine import NOT_FOUND_STATUS, TIMED_OUT_STATUS
 from cpythonplus_sites.model import Endpoint
 from cpythonplus_sites.record import NOTHING, Record, parse
@@ -23,11 +25,11 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Interface, IPv6Interface
 
     from cpythonplus_sites.fallback import Kind
+    from cpythonplus_sites.heard import Heard
     from cpythonplus_sites.machine import Machine
     from cpythonplus_sites.model import Subnet
     from cpythonplus_sites.sessions import Session
     from cpythonplus_sites.wanted import Table, Wanted
-    from cpythonplus_sites.watching import Heard
 
 INTERFACE_COLUMNS = 5
 PEER_COLUMNS = 9
@@ -41,7 +43,13 @@ ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohi
 """As `ip -N` prints them: by their numbers (rtnetlink(7))."""
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
+_ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}")
+"""Of a set that packets fill."""
+
 SYSTEMD_RUNS = Path("/run/systemd/system")
+SSH_FOLDER = Path("/etc/ssh/cpythonplus-sites")
+"""As rendering.ssh.FOLDER."""
+
 PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
 
@@ -91,21 +99,6 @@ class Device:
 
 
 @dataclass(frozen=True)
-class LiveRoute:
-    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one.
-
-    kind: as `ip` names it. All but `unicast` lead nowhere; the device says nothing there: in IPv6
-    it is lo, in IPv4 there is none.
-    """
-
-    subnet: Subnet
-    device: str
-    protocol: int
-    metric: int = 0
-    kind: str = "unicast"
-
-
-@dataclass(frozen=True)
 class Unit:
     """A systemd unit."""
 
@@ -127,10 +120,11 @@ class Live:
 
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
     them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
+    stuck: sites without a session, and the endpoint at which they were tried so far.
     silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
     where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
-    recorded: what was set up here by `apply`; gone: what of it is not
-    wanted any more.
+    recorded: what was set up here by `apply`; gone: what of it is not wanted any more.
+    other_keys: files with keys that may log in for tunnels, of none of these.
     """
 
     now_s: float
@@ -145,10 +139,12 @@ class Live:
     systemd: bool = False
     sessions: tuple[Session, ...] = ()
     silent: Collection[str] = ()
+    stuck: Mapping[str, Endpoint] = field(default_factory=dict)
     ways: Mapping[str, Kind] = field(default_factory=dict)
     ports: Collection[int] = ()
     recorded: Record = NOTHING
     gone: Record = NOTHING
+    other_keys: tuple[str, ...] = ()
 
 
 def look(
@@ -197,11 +193,19 @@ def look(
         systemd=systemd,
         sessions=sessions(machine, user) if user is not None and owned else (),
         silent=heard.silent if heard else (),
+        stuck=heard.stuck if heard else {},
         ways=heard.ways if heard else {},
         ports=udp_ports(machine) if any(x.spare for x in wanted.tunnels) else (),
         recorded=recorded,
         gone=gone,
+        other_keys=() if endpoints_only else _other_keys(machine, wanted, recorded),
     )
+
+
+def _other_keys(machine: Machine, wanted: Wanted, recorded: Record) -> tuple[str, ...]:
+    known = {*recorded.files, *(str(x.path) for x in (*wanted.files, *wanted.withdrawn))}
+    found = (SSH_FOLDER / name for name in machine.listing(SSH_FOLDER) if name.endswith(".keys"))
+    return tuple(str(path) for path in found if str(path) not in known)
 
 
 def _recorded(machine: Machine, wanted: Wanted) -> Record:
@@ -225,7 +229,7 @@ def resolved(
 def endpoint_hosts(wanted: Wanted) -> set[str]:
     """DNS names and addresses at which the peers are to be found."""
     peers = (peer for tunnel in wanted.tunnels for peer in tunnel.peers)
-    return {peer.endpoint.host for peer in peers if peer.endpoint is not None}
+    return {endpoint.host for peer in peers for endpoint in peer.endpoints}
 
 
 # ---- WireGuard ----------------------------------------------------------------------------------
@@ -431,7 +435,7 @@ def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
     aside = ["unshare", "--net", "sh", "-c", f"nft -f - && {' '.join(listing)}"]
     meant = machine.run(aside, stdin=table.rules)
     return (
-        there.out if there.status == 0 else None,
+        _ELEMENTS.sub("", there.out) if there.status == 0 else None,
         meant.out if meant.status == 0 else None,
     )
 

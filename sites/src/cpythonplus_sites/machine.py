@@ -20,7 +20,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.files import FOLDER_MODE, PRIVATE_FOLDER_MODE, make_folder
-from cpythonplus_sites.probing import echo
+from cpythonplus_sites.probing import echo, send_udp
 from cpythonplus_sites.trust import weak_spot
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
+    from cpythonplus_sites.model import Address
     from cpythonplus_sites.probing import Ping, Probe
 
 NOT_FOUND_STATUS = 127
@@ -92,6 +93,13 @@ class Machine:
         except OSError as error:
             return Output(NOT_FOUND_STATUS, err=f"{argv[0]}: {error.strerror}")
 
+    def start(self, argv: Sequence[str]) -> None:
+        """Start a program that goes on when this one and its terminal are gone. Raises OSError."""
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(  # nobody waits for it
+            list(argv), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+        )
+
     def read(self, path: Path) -> str | None:
         """The text of a file, or None where it is not there. Raises OSError for other reasons.
 
@@ -151,6 +159,10 @@ class Machine:
         """Seconds since the boot, by a clock that nobody sets; the same for all processes."""
         return time.monotonic()
 
+    def pause(self, seconds: float) -> None:
+        """Do nothing for so long."""
+        time.sleep(seconds)
+
     def echo(
         self,
         probes: Sequence[Probe],
@@ -161,6 +173,10 @@ class Machine:
     ) -> list[Ping]:
         """Ping several addresses at once; see probing.echo."""
         return echo(probes, count=count, interval_s=interval_s, wait_s=wait_s)
+
+    def send_udp(self, source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
+        """Send an empty packet for each pair of ports, the own one first; see probing.send_udp."""
+        send_udp(source, target, ports)
 
     def resolve(self, host: str) -> tuple[str, ...]:
         """The addresses of a DNS name or address, in the resolver's order; none where it fails."""

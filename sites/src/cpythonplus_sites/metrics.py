@@ -85,6 +85,12 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
         lambda reach: None if reach.large and reach.large.told else _loss(reach.large),
     ),
     (
+        "host_ping_loss_ratio",
+        "gauge",
+        "Share of the pings to the host that the site file names without an answer.",
+        lambda reach: _loss(reach.host),
+    ),
+    (
         "fallback_active",
         "gauge",
         "Whether packets go over ssh (1) or WireGuard (0); no sample: no fallback.",
@@ -101,6 +107,12 @@ _METRICS: tuple[tuple[str, str, str, Callable[[Reach], float | None]], ...] = (
         "counter",
         "How often the link switched back to WireGuard since the boot.",
         lambda reach: reach.to_wireguard,
+    ),
+    (
+        "same_file",
+        "gauge",
+        "Whether the site has the site file of this gateway (1) or not (0); no sample: not known.",
+        lambda reach: None if reach.same_file is None else float(reach.same_file),
     ),
     (
         "received_bytes_total",

@@ -7,8 +7,12 @@ these values alone, so they say the same on every host and need no root.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
-from typing import Literal, Union
+from typing import TYPE_CHECKING, Literal, Union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 Address = Union[IPv4Address, IPv6Address]
 Subnet = Union[IPv4Network, IPv6Network]
@@ -32,7 +36,10 @@ class Site:
     """One office: its subnets, and the gateway that links them to the others.
 
     gateway: the gateway's address in the LAN.  tunnel_address: its end of every tunnel.
-    endpoint: None behind NAT.  next_public_key: the key that a rotation is changing to.
+    endpoint: None behind NAT; more_endpoints: others, as of a second line to a provider, in the
+    order in which they are tried when it does not answer.  second_port: of UDP, for a change of
+    keys; None: the next one.  probe: a host of the LAN that `status` asks.
+    next_public_key: the key that a rotation is changing to.
     """
 
     name: str
@@ -48,8 +55,16 @@ class Site:
     ssh_endpoint: Endpoint | None = None
     ssh_public_key: str | None = None
     ssh_host_key: str | None = None
+    more_endpoints: tuple[Endpoint, ...] = ()
+    second_port: int | None = None
+    probe: Address | None = None
 
     @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where it can be called from outside, in the order in which that is tried."""
+        return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
+
+    @cached_property
     def subnets(self) -> tuple[Subnet, ...]:
         """All that lies at this site: its LANs and its end of the tunnels."""
         return (*self.lans, ip_network(self.tunnel_address))
@@ -60,7 +75,8 @@ class Link:
     """A tunnel between two gateways; `ends` are the sites' names in sorted order.
 
     tunnel_number: of the `tun` device at both ends, for links over ssh.  fallback: what carries the
-    packets while WireGuard gets no answer; None: nothing.
+    packets while WireGuard gets no answer; None: nothing.  caller: the end that starts ssh; None:
+    the endpoints decide it.
     """
 
     ends: tuple[str, str]
@@ -69,6 +85,7 @@ class Link:
     keepalive_s: int
     tunnel_number: int | None = None
     fallback: Literal["ssh"] | None = None
+    caller: str | None = None
 
     @property
     def has_ssh(self) -> bool:
@@ -104,6 +121,10 @@ class Network:
 
     links: every pair of a mesh but those of `relays`; in a `hub` topology those between the hub and
     each other site.
+
+    preshared_of_names: preshared keys come from the names of the sites, as up to version 0.2.
+
+    The indexes are made once: a mesh of 500 sites has 124,750 links.
     """
 
     name: str
@@ -114,22 +135,42 @@ class Network:
     sites: tuple[Site, ...]
     links: tuple[Link, ...]
     relays: tuple[Relay, ...] = ()
+    preshared_of_names: bool = False
+
+    @cached_property
+    def _site_by_name(self) -> dict[str, Site]:
+        return {site.name: site for site in reversed(self.sites)}
+
+    @cached_property
+    def _links_by_site(self) -> dict[str, tuple[Link, ...]]:
+        found: dict[str, list[Link]] = {}
+        for link in self.links:
+            for name in link.ends:
+                found.setdefault(name, []).append(link)
+        return {name: tuple(links) for name, links in found.items()}
+
+    @cached_property
+    def _routes_by_site(self) -> dict[str, tuple[Route, ...]]:
+        """Of the sites that were asked for."""
+        return {}
+
+    @cached_property
+    def _allowed_by_site(self) -> dict[str, dict[str, tuple[Subnet, ...]]]:
+        """Of the sites that were asked for."""
+        return {}
 
     def site(self, name: str) -> Site:
         """The site called `name`. Raises KeyError where there is none."""
-        for site in self.sites:
-            if site.name == name:
-                return site
-        raise KeyError(name)
+        return self._site_by_name[name]
 
     def link(self, one: str, other: str) -> Link | None:
         """The direct link between two sites, or None."""
         ends = tuple(sorted((one, other)))
-        return next((link for link in self.links if link.ends == ends), None)
+        return next((link for link in self.links_of(one) if link.ends == ends), None)
 
     def links_of(self, name: str) -> tuple[Link, ...]:
         """The links that end at site `name`."""
-        return tuple(link for link in self.links if name in link.ends)
+        return self._links_by_site.get(name, ())
 
     def relay(self, one: str, other: str) -> str | None:
         """The site that passes on what these two send each other, or None."""
@@ -143,7 +184,11 @@ class Network:
 
     def routes_from(self, name: str) -> tuple[Route, ...]:
         """How the gateway of site `name` reaches every other one: directly, or through a third."""
-        routes = []
+        if name not in self._routes_by_site:
+            self._routes_by_site[name] = tuple(self._routes(name))
+        return self._routes_by_site[name]
+
+    def _routes(self, name: str) -> Iterator[Route]:
         links = {link.other(name): link for link in self.links_of(name)}
         relays = {other: one for each in self.relays for one, other in _directions(each, name)}
         for target in self.sites:
@@ -152,12 +197,16 @@ class Network:
             if target.name == name or link is None:
                 continue
             peer = link.other(name)
-            routes += [Route(subnet, target.name, peer, link) for subnet in target.subnets]
-        return tuple(routes)
+            yield from (Route(subnet, target.name, peer, link) for subnet in target.subnets)
 
     def allowed_ips(self, name: str, peer: str) -> tuple[Subnet, ...]:
         """What the gateway of site `name` sends to `peer` and accepts from it (its AllowedIPs)."""
-        return tuple(route.subnet for route in self.routes_from(name) if route.peer == peer)
+        if name not in self._allowed_by_site:
+            found: dict[str, list[Subnet]] = {}
+            for route in self.routes_from(name):
+                found.setdefault(route.peer, []).append(route.subnet)
+            self._allowed_by_site[name] = {peer: tuple(each) for peer, each in found.items()}
+        return self._allowed_by_site[name].get(peer, ())
 
 
 def _directions(relay: Relay, name: str) -> list[tuple[str, str]]:

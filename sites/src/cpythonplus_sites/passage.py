@@ -1,10 +1,10 @@
 """Whether this gateway lets packets through between its LAN and the tunnels, apart from our part.
 
-The kernel's settings, the firewall's chains for forwarded packets (Docker and ufw make their policy
-DROP), and the rules of policy routing. No ping of the gateway's own can show this, for what it
-sends itself is not forwarded. So the rules are read: for a new TCP connection from a host in the
-LAN, does a chain certainly drop it? A match that is not understood may let it through, and then
-nothing is said.
+The kernel's settings, the firewall's chains on the way of forwarded packets (Docker and ufw make
+their policy DROP), chains that rewrite their source, and the rules of policy routing. No ping of
+the gateway's own can show this, for what it sends itself is not forwarded. So the rules are read:
+for a new TCP connection from a host in the LAN, does a chain certainly drop it, or hide where it
+comes from? A match that is not understood may let it through, and then nothing is said.
 
 Only read: `iptables-legacy` is asked only where its tables are in use, for it would load them.
 """
@@ -34,6 +34,10 @@ LEGACY_TABLES = {
     "iptables": Path("/proc/net/ip_tables_names"),
     "ip6tables": Path("/proc/net/ip6_tables_names"),
 }
+HOOKS = ("prerouting", "forward", "postrouting")
+IPTABLES = ("filter", "raw", "mangle", "nat")
+"""Tables of iptables in nftables have these names, and their base chains capital letters."""
+
 MOST_JUMPS = 16
 MOST_RULES = 3
 IPV4 = 4
@@ -47,6 +51,10 @@ NO_ADDRESS = (
 LAN_DOWN = "{0}, the interface of the LAN, is down"
 NO_CARRIER = "{0}, the interface of the LAN, has no carrier: no cable, or nothing is on at its end"
 DROPPED = "{0} drops what is forwarded {1}: {2}"
+MASQUERADED = (
+    "{0} rewrites the source of what goes from {1} to {2} (masquerade or snat): hosts of the other"
+    " site see this gateway alone, whoever calls; let it leave out {2}"
+)
 DIVERTED = "packets from the LAN to {0} leave through {1}, not {2}{3}"
 NO_ROUTE = "packets from the LAN to {0} find no route ({1}){2}"
 
@@ -115,6 +123,8 @@ class Passage:
         out, back = Packet(lan, device, host, far.gateway), Packet(device, lan, far.gateway, host)
         for packet in (out, back):
             yield from self.dropped(packet)
+        for chain, _ in self._deciding(out, "nat", ("postrouting",), "rewrite"):
+            yield MASQUERADED.format(chain, lan, device)
 
     def dropped(self, packet: Packet) -> Iterator[str]:
         """Which chains drop what this gateway passes on from one site to another, a line each."""
@@ -164,27 +174,42 @@ class Passage:
 
     def _dropping(self, packet: Packet) -> Iterator[tuple[str, Collection[str]]]:
         """The chains that certainly drop a packet, each with its tool, and the names around it."""
+        return self._deciding(packet, "filter", HOOKS, "drop")
+
+    def _deciding(
+        self, packet: Packet, kind: str, hooks: Collection[str], decision: str
+    ) -> Iterator[tuple[str, Collection[str]]]:
+        """The base chains of a kind that certainly decide so of a packet."""
         tool = "iptables" if packet.source.version == IPV4 else "ip6tables"
         output = self._run("nft", "-j", "list", "ruleset")
-        for title, chains, base in parse_nft(output.out if output.status == 0 else "", packet):
-            is_iptables = base == "FORWARD" and title in ("ip filter", "ip6 filter")
+        text = output.out if output.status == 0 else ""
+        for title, chains, base in parse_nft(text, packet, kind, hooks):
+            family, _, table = title.partition(" ")
+            is_iptables = family != "inet" and table in IPTABLES and base.isupper()
             # nft does not show all that is in the rules of iptables.
-            found = self._iptables(f"{tool}-nft", packet) if is_iptables else None
+            found = self._iptables(f"{tool}-nft", table, base, packet) if is_iptables else None
             if found is not None:
-                yield from found
-            elif verdict(chains, base) == "drop":
+                yield from ((each, names) for each, names, word in found if word == decision)
+            elif verdict(chains, base) == decision:
                 yield f"nft (chain {base} of table {title})", chains
-        if "filter" in self._read(LEGACY_TABLES[tool]).split():
-            yield from self._iptables(f"{tool}-legacy", packet) or ()
+        tables = [x for x in IPTABLES if (x == "nat") is (kind == "nat")]
+        for table in tables:
+            if table in self._read(LEGACY_TABLES[tool]).split():
+                for hook in hooks:
+                    found = self._iptables(f"{tool}-legacy", table, hook.upper(), packet) or []
+                    yield from ((each, names) for each, names, word in found if word == decision)
 
-    def _iptables(self, tool: str, packet: Packet) -> list[tuple[str, Collection[str]]] | None:
-        """None where it cannot be asked."""
-        output = self._run(tool, "-S")
+    def _iptables(
+        self, tool: str, table: str, base: str, packet: Packet
+    ) -> list[tuple[str, Collection[str], str]] | None:
+        """What a chain decides; None where it cannot be asked."""
+        words = () if table == "filter" else ("-t", table)
+        output = self._run(tool, *words, "-S")
         chains = parse_iptables(output.out, packet) if output.status == 0 else {}
-        if "FORWARD" not in chains:
+        if base not in chains:
             return None
-        is_dropped = verdict(chains, "FORWARD") == "drop"
-        return [(f"{tool} (chain FORWARD)", chains)] if is_dropped else []
+        where = f"chain {base}" if table == "filter" else f"chain {base} of table {table}"
+        return [(f"{tool} ({where})", chains, verdict(chains, base))]
 
 
 def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
@@ -198,7 +223,7 @@ def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
         return f"firewall-cmd --zone=internal with {words} lets it through (--permanent: for good)"
     if any(name.startswith("ufw-") for name in names):
         rules = [f"ufw route allow in on {one} out on {other}" for one, other in ways]
-    elif tool == "nft":
+    elif "FORWARD" not in chain or " of table " in chain:
         return f"let it accept {lan} to {device}{', and back' * (lan != device)}"
     else:
         own = "DOCKER-USER" if "DOCKER-USER" in names else "FORWARD"
@@ -219,20 +244,23 @@ class Chain:
 
 @dataclass(frozen=True)
 class Rule:
-    """matches: None where that cannot be told.  verdict: accept, drop, return, "", or jump NAME."""
+    """matches: None where that cannot be told.
+
+    verdict: accept, drop, rewrite (its source), return, "", or jump NAME.
+    """
 
     matches: bool | None
     verdict: str
 
 
 def verdict(chains: Mapping[str, Chain], name: str) -> str:
-    """What happens to the packet: accept, drop, or "" where that cannot be told."""
+    """What happens to the packet: accept, drop, rewrite, or "" where that cannot be told."""
     found = _walk(chains, name, 0)
     return (chains[name].policy or "accept") if found == "return" else found
 
 
 def _walk(chains: Mapping[str, Chain], name: str, depth: int) -> str:
-    """Accept or drop; return: no rule decided; "": one may have."""
+    """Accept, drop or rewrite; return: no rule decided; "": one may have."""
     if name not in chains or depth > MOST_JUMPS:
         return ""
     for rule in chains[name].rules:
@@ -245,7 +273,7 @@ def _walk(chains: Mapping[str, Chain], name: str, depth: int) -> str:
         if found == "return" and word == "jump":
             continue
         if rule.matches is None:
-            if found != "drop":
+            if found not in ("drop", "rewrite"):
                 return ""  # it may be let through here
             continue
         return found
@@ -284,6 +312,7 @@ def _iptables_rule(words: list[str], packet: Packet) -> Rule:
             target = {"ACCEPT": "accept", "DROP": "drop", "REJECT": "drop", "RETURN": "return"}.get(
                 name, "" if name in _NO_VERDICT else f"{jump} {name}"
             )
+            target = "rewrite" if name in ("MASQUERADE", "SNAT") else target
             break
         found = _iptables_match(word, rest, packet)
         matches = _all(matches, None if found is None else found is not negated)
@@ -325,8 +354,10 @@ def _is_device(pattern: str, name: str) -> bool:
     return name.startswith(pattern[:-1]) if pattern.endswith("+") else name == pattern
 
 
-def parse_nft(text: str, packet: Packet) -> Iterator[tuple[str, dict[str, Chain], str]]:
-    """Read `nft -j list ruleset`: of each base chain for forwarded packets its table and name."""
+def parse_nft(
+    text: str, packet: Packet, kind: str = "filter", hooks: Collection[str] = HOOKS
+) -> Iterator[tuple[str, dict[str, Chain], str]]:
+    """Read `nft -j list ruleset`: table and name of each base chain of a kind on these hooks."""
     tables: dict[tuple[str, str], dict[str, Chain]] = {}
     bases: list[tuple[tuple[str, str], str]] = []
     data = _json(text)
@@ -341,7 +372,7 @@ def parse_nft(text: str, packet: Packet) -> Iterator[tuple[str, dict[str, Chain]
         if "chain" in entry:
             name = str(found.get("name"))
             chains[name] = Chain(str(found.get("policy", "")))
-            if found.get("hook") == "forward":
+            if found.get("hook") in hooks and found.get("type", "filter") == kind:
                 bases.append((table, name))
         elif str(found.get("chain")) in chains:
             chains[str(found["chain"])].rules.append(_nft_rule(found.get("expr"), packet))
@@ -349,7 +380,14 @@ def parse_nft(text: str, packet: Packet) -> Iterator[tuple[str, dict[str, Chain]
         yield " ".join(table), tables[table], name
 
 
-_NFT_VERDICTS = {"accept": "accept", "drop": "drop", "reject": "drop", "return": "return"}
+_NFT_VERDICTS = {
+    "accept": "accept",
+    "drop": "drop",
+    "reject": "drop",
+    "return": "return",
+    "masquerade": "rewrite",
+    "snat": "rewrite",
+}
 _NFT_STATEMENTS = ("counter", "log", "comment", "limit", "meta", "mangle")
 
 

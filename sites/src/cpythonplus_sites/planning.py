@@ -19,6 +19,7 @@ the way, that is said (`Plan.obstacles`).
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from ipaddress import ip_address, ip_interface, ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,7 +38,8 @@ from cpythonplus_sites.wanted import PlainFile, is_for_systemd
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cpythonplus_sites.live import Device, Live, LivePeer, LiveRoute, LiveTunnel
+    from cpythonplus_sites.live import Device, Live, LivePeer, LiveTunnel
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.model import Address, Subnet
     from cpythonplus_sites.record import Record
     from cpythonplus_sites.wanted import Peer, Tunnel, Wanted
@@ -60,12 +62,18 @@ IPV6 = 6
 CLOCK_SLACK_S = 5
 """By which a clock is set back in ordinary life."""
 
-KEY_OF_NAMES = (
-    "which comes from the secret and the names of both sites: within three minutes the link is"
-    " down, until {0} has the same"
+PRESHARED_CHANGES = (
+    "which comes from the secret and the keys of both sites (up to version 0.2, and with"
+    ' preshared = "names", from their names): within three minutes the link is down, until {0} has'
+    " the same"
 )
 PORT_TAKEN = (
-    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface"
+    "UDP port {0}, which {1} needs for a change of keys, is in use by another program or interface;"
+    " second_port of this site in the file can name another"
+)
+OTHER_KEYS = (
+    "{0} lets sites in over ssh, and is not of this network: it belongs to another one of this"
+    " gateway, or is left over from an old name; then remove it"
 )
 LAN_REFUSED = (
     "{0}, a LAN of this site, is not connected, and this gateway has no route to it: what the"
@@ -121,8 +129,10 @@ class _Planner:
         steps = tuple(step for part in parts for step in part)
         if not endpoints_only:
             there = (self.live.devices, self.live.routes)
+            self.notes += map(OTHER_KEYS.format, self.live.other_keys)
             self.notes += map(LAN_REFUSED.format, closing.not_connected(self.wanted, *there))
-        return Plan(steps, tuple(self.obstacles), tuple(self.notes))
+        remarks = () if endpoints_only else self.wanted.remarks
+        return Plan(steps, tuple(self.obstacles), (*remarks, *self.notes))
 
     def parts(self) -> list[Iterator[Step]]:
         return [
@@ -483,7 +493,7 @@ class _Planner:
                 peer.preshared_key,
                 there.preshared_key,
             ):
-                changes.append(KEY_OF_NAMES.format(peer.site))
+                changes.append(PRESHARED_CHANGES.format(peer.site))
         wanted = {peer.public_key for peer in tunnel.peers}
         gone = [peer for peer in live.peers if peer.public_key not in wanted]
         changes += [f"remove peer {peer.public_key}" for peer in gone]
@@ -516,16 +526,28 @@ class _Planner:
                 if there is None or peer.endpoint is None:
                     continue
                 found = self._resolved(peer)
-                if not found:
-                    self.obstacles.append(self._unresolved(peer.site, peer.endpoint.host))
-                elif there.endpoint not in found:
+                self._tell_unusable(peer, has_others=bool(found))
+                if found and there.endpoint not in found:
                     yield from self._endpoint(tunnel.interface, peer, there, found[0])
+                elif found and there.endpoint == self.live.stuck.get(peer.site):
+                    yield from self._next_endpoint(tunnel.interface, peer, there, found)
 
-    def _unresolved(self, site: str, host: str) -> str:
-        there = ", ".join(self.live.addresses.get(host, ()))
-        if not there:
-            return f"{site}: {host} does not resolve"
-        return f"{site}: {host} resolves to {there}, in a LAN or the tunnel range: not used"
+    def _tell_unusable(self, peer: Peer, *, has_others: bool) -> None:
+        """Say which endpoints lead nowhere; that is no obstacle while others are there."""
+        for endpoint in peer.endpoints:
+            found = self.live.addresses.get(endpoint.host, ())
+            if not self._usable(endpoint):
+                where = f"resolves to {', '.join(found)}, in a LAN or the tunnel range: not used"
+                text = f"{peer.site}: {endpoint.host} {where if found else 'does not resolve'}"
+                (self.notes if has_others else self.obstacles).append(text)
+
+    def _next_endpoint(
+        self, interface: str, peer: Peer, there: LivePeer, found: list[Endpoint]
+    ) -> Iterator[Step]:
+        """All in turn, the first one again after the last, as the timer looks."""
+        after = found[(found.index(there.endpoint) + 1) % len(found)] if there.endpoint else None
+        if after is not None and after != there.endpoint:
+            yield self._set_endpoint(interface, peer, after, is_quiet=True)
 
     def _endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: Endpoint
@@ -542,38 +564,70 @@ class _Planner:
                 f"{age_s} s ago: unchanged"
             )
             return
+        yield self._set_endpoint(interface, peer, found)
+
+    def _set_endpoint(
+        self, interface: str, peer: Peer, found: Endpoint, *, is_quiet: bool = False
+    ) -> Step:
         argv = ("wg", "set", interface, "peer", peer.public_key, "endpoint", str(found))
-        yield Step(f"{interface}: set the endpoint of {peer.site} to {found}", (Command(argv),))
+        title = f"{interface}: set the endpoint of {peer.site} to {found}"
+        return Step(title, (Command(argv),), is_quiet=is_quiet)
 
     def _resolved(self, peer: Peer) -> list[Endpoint]:
-        if peer.endpoint is None:
-            return []
-        found = map(parse_address, self.live.addresses.get(peer.endpoint.host, ()))
-        return [Endpoint(x, peer.endpoint.port) for x in found if not self._is_inside(x)]
+        """All addresses of all endpoints, in their order."""
+        found = (each for endpoint in peer.endpoints for each in self._usable(endpoint))
+        return list(dict.fromkeys(found))
+
+    def _usable(self, endpoint: Endpoint) -> list[Endpoint]:
+        found = map(parse_address, self.live.addresses.get(endpoint.host, ()))
+        return [Endpoint(x, endpoint.port) for x in found if not self._is_inside(x)]
 
     def _is_inside(self, address: str) -> bool:
-        """Whether what is sent there would go into a tunnel, and so round and round."""
+        """Whether what is sent there would go into a tunnel, and so round and round.
+
+        Or, as in the file, reach no other gateway: this site's own LANs, and this host.
+        """
         try:
             found = ip_address(address)
         except ValueError:  # with a zone
             return False
-        return any(_is_in(found, way.subnet) for way in self.wanted.routes) or _is_in(
-            found, self.wanted.range
-        )
+        around = (ip_network((found, length), strict=False) for length in self._lengths(found))
+        is_here = found.is_loopback or found.is_multicast or found.is_unspecified
+        own = (self.wanted.range, *self.wanted.lans)
+        is_own = any(_is_in(found, subnet) for subnet in own)
+        return is_here or is_own or any(each in self._ways for each in around)
+
+    @cached_property
+    def _ways(self) -> dict[Subnet, str]:
+        """Which neighbour leads to which subnet."""
+        return {way.subnet: way.peer for way in self.wanted.routes}
+
+    def _lengths(self, address: Address) -> set[int]:
+        """The prefix lengths of the subnets behind tunnels."""
+        return {x.prefixlen for x in self._ways if x.version == address.version}
 
     def _is_fresh(self, peer: LivePeer) -> bool:
         return is_fresh(peer, self.live.now_s)
 
     # ---- routes ---------------------------------------------------------------------------------
 
+    @cached_property
     def wanted_routes(self) -> dict[Subnet, str]:
         """Which device leads to which subnet, as the sessions are now."""
         spares = self._spares_in_use()
+        fixed = {way.peer: way.device for way in self.wanted.routes}
         devices = {
-            way.peer: way.device or spares.get(way.peer) or self._carrier(way.peer)
-            for way in self.wanted.routes
+            peer: device or spares.get(peer) or self._carrier(peer)
+            for peer, device in fixed.items()
         }
         return {way.subnet: devices[way.peer] for way in self.wanted.routes}
+
+    @cached_property
+    def _routes_to(self) -> dict[Subnet, list[LiveRoute]]:
+        found: dict[Subnet, list[LiveRoute]] = {}
+        for route in self.live.routes:
+            found.setdefault(route.subnet, []).append(route)
+        return found
 
     def _spares_in_use(self) -> dict[str, str]:
         """The ssh devices of links with a fallback that is in use: by decision, or as it is."""
@@ -593,24 +647,31 @@ class _Planner:
             if chosen[peer] == "ssh" or (chosen[peer] is None and peer in on)
         }
 
-    def _carrier(self, peer: str) -> str:
-        alive = {
+    @cached_property
+    def _alive(self) -> set[tuple[str, str]]:
+        """Interfaces and public keys of the sessions that there are."""
+        return {
             (tunnel.interface, end.public_key)
             for tunnel in self.live.tunnels.values()
             for end in tunnel.peers
             if self._is_fresh(end)
         }
-        subnets = {way.subnet for way in self.wanted.routes if way.peer == peer}
+
+    @cached_property
+    def _on(self) -> dict[str, str]:
+        """The interface of ours that the routes to each neighbour have now."""
         names = {tunnel.interface for tunnel in self.wanted.tunnels}
-        on = (
-            x.device
-            for x in self.live.routes
-            if x.subnet in subnets and x.device in names and x.metric < PROBE_METRIC
-        )
-        return rotation.carrier(self.wanted.rotation, peer, alive, next(on, None))
+        return {
+            self._ways[route.subnet]: route.device
+            for route in reversed(self.live.routes)
+            if route.subnet in self._ways and route.device in names and route.metric < PROBE_METRIC
+        }
+
+    def _carrier(self, peer: str) -> str:
+        return rotation.carrier(self.wanted.rotation, peer, self._alive, self._on.get(peer))
 
     def missing_routes(self) -> Iterator[Step]:
-        for subnet, device in self.wanted_routes().items():
+        for subnet, device in self.wanted_routes.items():
             is_there = device in self.live.devices and device not in self.doomed
             if is_there and self._is_ours(device):
                 yield from self._route(subnet, device)
@@ -622,7 +683,7 @@ class _Planner:
             return
         spares = {each.peer for each in self.wanted.fallbacks}
         subnets = {way.subnet for way in self.wanted.routes if way.peer in spares}
-        for subnet, device in self.wanted_routes().items():
+        for subnet, device in self.wanted_routes.items():
             if subnet in subnets and device in self.live.devices and self._is_ours(device):
                 yield from self._route(subnet, device)
 
@@ -646,7 +707,7 @@ class _Planner:
                     yield ip_network(each.address), device, PROBE_METRIC + number
 
     def _route(self, subnet: Subnet, device: str) -> Iterator[Step]:
-        there = [route for route in self.live.routes if route.subnet == subnet]
+        there = self._routes_to.get(subnet, [])
         metric = IPV6_METRIC if subnet.version == IPV6 else 0
         leading = (route for route in there if route.kind not in NOWHERE)
         best = min(leading, key=lambda route: route.metric, default=None)
@@ -661,13 +722,13 @@ class _Planner:
 
     def stale_routes(self) -> Iterator[Step]:
         """After the peers: what comes from a site that leaves is refused before all else."""
-        wanted = self.wanted_routes()
+        wanted, probes = self.wanted_routes, set(self._probes())
         going = {tunnel.interface for tunnel in self._left_over()}
         going |= leaving.going(self.wanted, self.live)
         for route in self.live.routes:
             if route.device in going or route.kind in NOWHERE or not self._did_set(route):
                 continue
-            if (route.subnet, route.device, route.metric) in set(self._probes()):
+            if (route.subnet, route.device, route.metric) in probes:
                 continue
             if route.subnet in wanted and not self._is_second(route, wanted[route.subnet]):
                 continue
@@ -680,11 +741,8 @@ class _Planner:
     def _is_second(self, route: LiveRoute, device: str) -> bool:
         """Whether it stands beside one that is right; it would hide that, or outlive it."""
         metric = IPV6_METRIC if route.subnet.version == IPV6 else 0
-        right = [
-            x
-            for x in self.live.routes
-            if (x.subnet, x.device, x.metric) == (route.subnet, device, metric)
-        ]
+        there = self._routes_to.get(route.subnet, [])
+        right = [x for x in there if (x.device, x.metric) == (device, metric)]
         return bool(right) and route not in right
 
     def _may_replace(self, route: LiveRoute, metric: int) -> bool:

@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from cpythonplus_sites.model import Address
 
@@ -36,6 +36,7 @@ _BUFFER = 65536
 # Not each version of Python knows these (linux/in.h, linux/in6.h).
 _IP_PKTINFO, _IP_MTU_DISCOVER = 8, 10
 _IPV6_PKTINFO, _IPV6_MTU_DISCOVER = 50, 23
+_IPV6_CHECKSUM, _UDP_SUM_AT = 7, 6
 _MAY_FRAGMENT, _MUST_NOT_FRAGMENT = 0, 2
 
 
@@ -134,6 +135,22 @@ class _Asked:
         took_s = self.took_s
         mean_ms = round(1000 * sum(took_s) / len(took_s), 3) if took_s else None
         return Ping(self.sent, len(took_s), mean_ms, "" if took_s else self.error, self.told)
+
+
+def send_udp(source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
+    """Send an empty UDP packet for each pair of ports. Best effort: never raises.
+
+    By a raw socket: ports below 1024, 0, or in use are numbers like others here.
+    """
+    version = target.version
+    family = socket.AF_INET if version == 4 else socket.AF_INET6  # noqa: PLR2004
+    with suppress(OSError), socket.socket(family, socket.SOCK_RAW, socket.IPPROTO_UDP) as found:
+        if version == 6:  # noqa: PLR2004
+            found.setsockopt(socket.IPPROTO_IPV6, _IPV6_CHECKSUM, _UDP_SUM_AT)
+        found.bind((str(source), 0))
+        for own, far in ports:
+            # IPv4 needs no sum (RFC 768); for IPv6 the kernel fills it in.
+            found.sendto(struct.pack("!HHHH", own, far, 8, 0), (str(target), 0))
 
 
 def _socket(version: int) -> socket.socket:

@@ -59,6 +59,7 @@ class Peer:
     endpoint: Endpoint | None
     keepalive_s: int
     preferred: bool
+    more_endpoints: tuple[Endpoint, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -121,8 +122,16 @@ def spare_interface(interface: str) -> str:
 
 
 def spare_port(port: int) -> int:
-    """The UDP port of the second interface; it has to be reachable just as the first one is."""
+    """The UDP port of the second interface where the file names none.
+
+    It has to be reachable just as the first one is.
+    """
     return port + 1 if port < _MAX_PORT else port - 1
+
+
+def second_port(site: Site) -> int:
+    """Where the second interface of a site listens."""
+    return site.second_port or spare_port(site.listen_port)
 
 
 def carrier(
@@ -172,7 +181,7 @@ def _tunnel(
         interface=carries(site, spare=spare),
         key="next" if spare and stage != "idle" else "current",
         spare=spare,
-        listen_port=spare_port(site.listen_port) if spare else site.listen_port,
+        listen_port=second_port(site) if spare else site.listen_port,
         mtu=min(link.mtu for link in links),
         peers=tuple(peer for peer in peers if peer is not None),
     )
@@ -180,10 +189,12 @@ def _tunnel(
 
 def _peer(network: Network, name: str, link: Link, stage: Stage, *, spare: bool) -> Peer | None:
     far = network.site(link.other(name))
-    key, endpoint, keepalive_s = far.public_key, far.endpoint, link.keepalive_s
+    key, endpoints, keepalive_s = far.public_key, far.endpoints, link.keepalive_s
     if spare:
         key = far.next_public_key or key
-        endpoint = endpoint and Endpoint(endpoint.host, spare_port(endpoint.port))
+        endpoints = tuple(
+            Endpoint(x.host, far.second_port or spare_port(x.port)) for x in endpoints
+        )
         # Without it, no handshake before there is traffic, and no traffic before a handshake.
         keepalive_s = keepalive_s or SPARE_KEEPALIVE_S
     if key is None:
@@ -192,7 +203,8 @@ def _peer(network: Network, name: str, link: Link, stage: Stage, *, spare: bool)
         site=far.name,
         public_key=key,
         allowed_ips=network.allowed_ips(name, far.name),
-        endpoint=endpoint,
+        endpoint=endpoints[0] if endpoints else None,
+        more_endpoints=endpoints[1:],
         keepalive_s=keepalive_s,
         preferred=("begun" in (stage, stage_of(far))) == spare,
     )

@@ -66,7 +66,7 @@ class NetworkStanza(Stanza):
     hub: str | None = _key(values.name)
     mtu: int = _key(MTU, 1420)
     keepalive: int = _key(KEEPALIVE, 25)
-    preshared: bool = _key(values.boolean, default=True)
+    preshared: bool | str = _key(values.preshared, default=True)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,10 @@ class SiteStanza(Stanza):
     gateway: Address | None = _key(values.address)
     tunnel_address: Address | None = _key(values.address)
     endpoint: Endpoint | None = _key(values.endpoint)
+    more_endpoints: list[Endpoint | None] | None = _array(values.endpoint)
+    probe: Address | None = _key(values.address)
     listen_port: int | None = _key(PORT)
+    second_port: int | None = _key(PORT)
     interface: str | None = _key(values.interface)
     lan_interface: str | None = _key(values.interface)
     public_key: str | None = _key(values.public_key)
@@ -97,6 +100,7 @@ class LinkStanza(Stanza):
     mtu: int | None = _key(MTU)
     keepalive: int | None = _key(KEEPALIVE)
     tunnel_number: int | None = _key(TUNNEL_NUMBER)
+    caller: str | None = _key(values.name)
 
 
 @dataclass(frozen=True)

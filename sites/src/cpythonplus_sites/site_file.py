@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites import toml
-from cpythonplus_sites.checks import Subject, check
+from cpythonplus_sites import toml, values
+from cpythonplus_sites.checks import DEFAULT_PORT, Subject, check
 from cpythonplus_sites.editing import NotEditableError, edited
 from cpythonplus_sites.lines import Layout, scan
 from cpythonplus_sites.model import Link, Network, Relay, Site
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from cpythonplus_sites.schema import FileStanzas, LinkStanza, SiteStanza
 
 MOST_BYTES = 1 << 20
-DEFAULT_PORT = 51820
 
 _AT = re.compile(
     r"(?P<what>.*) \(at (?:line (?P<line>\d+), column \d+|end of document)\)", re.DOTALL
@@ -195,7 +194,8 @@ def _network(subject: Subject) -> Network:
         tunnel=network.tunnel,
         topology=network.topology,
         hub=network.hub,
-        preshared=network.preshared,
+        preshared=bool(network.preshared),
+        preshared_of_names=network.preshared == values.OF_NAMES,
         sites=tuple(_site(network.name, *item) for item in subject.sites.items()),
         links=tuple(links),
         relays=tuple(Relay(ends, via) for ends, via in subject.relayed.items()),
@@ -219,6 +219,9 @@ def _site(network: str, name: str, stanza: SiteStanza) -> Site:
         ssh_endpoint=stanza.ssh_endpoint,
         ssh_public_key=stanza.ssh_public_key,
         ssh_host_key=stanza.ssh_host_key,
+        second_port=stanza.second_port,
+        probe=stanza.probe,
+        more_endpoints=tuple(x for x in stanza.more_endpoints or () if x is not None),
     )
 
 
@@ -231,4 +234,5 @@ def _link(subject: Subject, ends: tuple[str, str], stanza: LinkStanza) -> Link:
         keepalive_s=network.keepalive if stanza.keepalive is None else stanza.keepalive,
         tunnel_number=stanza.tunnel_number,
         fallback=stanza.fallback,
+        caller=stanza.caller,
     )

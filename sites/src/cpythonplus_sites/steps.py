@@ -32,6 +32,7 @@ class Step:
 
     interrupts: packets between sites may be lost while it is done.
     optional: where it fails, that is said, and the rest is done all the same.
+    is_quiet: the timer does it again and again, so it is not for the journal.
     """
 
     description: str
@@ -39,6 +40,7 @@ class Step:
     file: File | None = None
     interrupts: bool = False
     optional: bool = False
+    is_quiet: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For programs; without what is secret."""

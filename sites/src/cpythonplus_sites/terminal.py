@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from contextlib import suppress
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cpythonplus_sites.visible import visible, visible_lines
 
@@ -20,6 +21,14 @@ ROOT_UMASK = 0o022
 
 class UsageError(Exception):
     """Something that the caller has to put right; its text is the line that is shown."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError instead of ending the process."""
+        raise UsageError(message)
 
 
 def carry_out(

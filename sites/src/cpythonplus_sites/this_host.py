@@ -15,6 +15,7 @@ from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.passage import lan_device
 from cpythonplus_sites.rendering import Host, closed, forwarding
 from cpythonplus_sites.trust import weak_spot, weak_spot_below
+from cpythonplus_sites.wanted import preshared_ends
 
 if TYPE_CHECKING:
     from cpythonplus_sites.host_folder import HostFolder
@@ -30,8 +31,9 @@ def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
     if network.preshared:
         for link in network.links_of(site.name):
             far = link.other(site.name)
-            key = folder.preshared_key(site.name, far)
-            if key is not None:
+            ends = preshared_ends(network, site.name, far, folder.public_key())
+            key = ends and folder.preshared_key(*ends, of_names=network.preshared_of_names)
+            if key:
                 preshared[far] = key
     found = Host(
         folder=PurePosixPath(folder.path.absolute()),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 KEY_BYTES = 32
 NAME_LENGTH = 32
+OF_NAMES = "names"
+"""Of preshared keys: they come from the names of the sites."""
 
 INTERFACE_LENGTH = 15  # IFNAMSIZ less the closing zero
 HOST_LENGTH = 253
@@ -90,6 +92,15 @@ def boolean(value: object) -> bool:
     """`true` or `false`."""
     if not isinstance(value, bool):
         raise ValueError(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def preshared(value: object) -> bool | str:
+    """`true`, `false` or `"names"`."""
+    if value == OF_NAMES:
+        return OF_NAMES
+    if not isinstance(value, bool):
+        raise ValueError(f'expected true, false or "{OF_NAMES}", got {shown(value)}')
     return value
 
 

@@ -63,6 +63,12 @@ class Peer:
     keepalive_s: int = 0
     endpoint: Endpoint | None = None
     preshared_key: str | None = None
+    more_endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """In the order in which they are tried."""
+        return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,7 @@ class Wanted:
     fallbacks: of links whose routes move to ssh and back.
     record: the file with what was ever set up here; None: none is kept.  before: what counts as
     recorded without it.  kept: files that were made by an option, and stay without it.
+    remarks: which operation the file is, and what it asks of other gateways, a line each.
     """
 
     site: str
@@ -163,6 +170,7 @@ class Wanted:
     record: PurePath | None = None
     before: Record = NOTHING
     kept: tuple[PurePath, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def written(self) -> Record:
@@ -227,13 +235,15 @@ def is_for_systemd(file: File) -> bool:
 class Keys:
     """The secrets of this gateway.
 
-    next_private: of the key that a rotation changes to.  preshared: gives the key of two sites,
-    by their names; None: there are none.
+    next_private: of the key that a rotation changes to.  preshared: gives the key of two sites, by
+    what `preshared_ends` says; None: there are none.  public, next_public: the public halves.
     """
 
     private: str
     next_private: str | None = None
     preshared: Callable[[str, str], str] | None = None
+    public: str | None = None
+    next_public: str | None = None
 
     @property
     def own(self) -> frozenset[str]:
@@ -268,7 +278,7 @@ def want(
     return Wanted(
         site=site.name,
         range=network.tunnel,
-        tunnels=tuple(_tunnel(site, tunnel, keys) for tunnel in tunnels),
+        tunnels=tuple(_tunnel(network, site, tunnel, keys) for tunnel in tunnels),
         ssh=tuple(_ssh_tunnels(network, site)),
         lans=site.lans,
         routes=tuple(_ways(network, site, known)),
@@ -288,8 +298,24 @@ def want(
     )
 
 
-def _tunnel(site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
-    private = keys.next_private if tunnel.key == "next" else keys.private
+def preshared_ends(
+    network: Network, name: str, far: str, own_key: str | None, far_key: str | None = None
+) -> tuple[str, str] | None:
+    """What the preshared key of two sites comes from; None where a key is missing.
+
+    own_key, far_key: the public keys that the interfaces of both have (the far one's: by default
+    that of the file).
+    """
+    if network.preshared_of_names:
+        return name, far
+    far_key = far_key or network.site(far).public_key
+    return None if own_key is None or far_key is None else (own_key, far_key)
+
+
+def _tunnel(network: Network, site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
+    is_next = tunnel.key == "next"
+    private = keys.next_private if is_next else keys.private
+    public = (keys.next_public if is_next else keys.public) or site.public_key
     if private is None:
         raise LookupError(f"{tunnel.interface} requires the next private key, which is missing")
     peers = (
@@ -299,9 +325,11 @@ def _tunnel(site: Site, tunnel: rotation.Tunnel, keys: Keys) -> Tunnel:
             allowed_ips=peer.allowed_ips,
             keepalive_s=peer.keepalive_s,
             endpoint=peer.endpoint,
-            preshared_key=keys.preshared(site.name, peer.site) if keys.preshared else None,
+            more_endpoints=peer.more_endpoints,
+            preshared_key=keys.preshared(*ends) if keys.preshared and ends else None,
         )
         for peer in tunnel.peers
+        for ends in [preshared_ends(network, site.name, peer.site, public, peer.public_key)]
     )
     address = site.tunnel_address
     port, mtu = tunnel.listen_port, tunnel.mtu

@@ -16,22 +16,25 @@ session would live for three minutes more, in which `wg` has nothing to say abou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import fallback, live
 from cpythonplus_sites.fallback import Answers, Memory, Remembered
+from cpythonplus_sites.heard import Heard
+from cpythonplus_sites.planning import is_fresh
 from cpythonplus_sites.probing import Probe
 from cpythonplus_sites.rendering.systemd import follows_name
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from cpythonplus_sites.fallback import Kind
     from cpythonplus_sites.live import LivePeer, LiveTunnel
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.machine import Machine
-    from cpythonplus_sites.model import Network
+    from cpythonplus_sites.model import Endpoint, Network
     from cpythonplus_sites.wanted import Wanted
 
 FOLDER = Path("/run/cpythonplus-sites")
@@ -46,22 +49,6 @@ AGAIN, AGAIN_S = 4, 0.7
 
 STEADY = AGAIN
 """Of the AGAIN + 1 pings, those that WireGuard has to answer before it is returned to."""
-
-
-@dataclass(frozen=True)
-class Heard:
-    """What the look found.
-
-    silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback, from
-    now on.  switches: a line for each link that changes its way.  calls: whether anything has to be
-    compared, or done.
-    """
-
-    silent: frozenset[str] = frozenset()
-    ways: Mapping[str, Kind] = field(default_factory=dict)
-    switches: tuple[str, ...] = ()
-    calls: bool = True
-    remembered: Remembered = field(default_factory=Remembered)
 
 
 def path(network: Network) -> Path:
@@ -128,7 +115,32 @@ def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     calls = is_due or bool(switches) or not all(answers[name].wireguard for name in carriers)
     full_at_s = now_s if is_due else before.full_at_s
     remembered = Remembered(memories, looked_at_s=now_s, full_at_s=full_at_s)
-    return Heard(frozenset(silent), chosen, tuple(switches), calls, remembered)
+    stuck = _stuck(machine, carriers, silent, {x for x in names if answers[x].wireguard})
+    return Heard(frozenset(silent), stuck, chosen, tuple(switches), calls, remembered)
+
+
+def _stuck(
+    machine: Machine,
+    carriers: Mapping[str, tuple[str, LivePeer]],
+    silent: Collection[str],
+    answering: Collection[str],
+) -> dict[str, Endpoint]:
+    """The endpoints at which nobody is; asked again, for a session may have come with the pings."""
+    now_s = machine.now_s()
+    doubtful = [
+        name
+        for name, (_, peer) in carriers.items()
+        if name in silent or not (name in answering or is_fresh(peer, now_s))
+    ]
+    tunnels = live.tunnels(machine) if doubtful else {}
+    found = {}
+    for name in doubtful:
+        device, before = carriers[name]
+        peer = tunnels[device].peer(before.public_key) if device in tunnels else None
+        is_new = peer is not None and peer.handshake_s != before.handshake_s
+        if before.endpoint is not None and not is_new:
+            found[name] = before.endpoint
+    return found
 
 
 def _with_spare(
@@ -188,7 +200,7 @@ def ways(machine: Machine, network: Network, wanted: Wanted) -> dict[str, Kind]:
     return ways_of(live.routes(machine), network, wanted)
 
 
-def ways_of(routes: Sequence[live.LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
+def ways_of(routes: Sequence[LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
     """The same, from routes that were read already."""
     found: dict[str, Kind] = {}
     for each in wanted.fallbacks:

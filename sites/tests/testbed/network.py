@@ -41,7 +41,8 @@ class Shared:
     """The file as all gateways have it, made of what each site is at the moment.
 
     sites: which of the bed's are in it.  endpoints: where it is not the public address; None: the
-    site has none.  more: lines for a site's stanza.  after: lines for the end of the file.
+    site has none.  more: lines for a site's stanza.  names: what a site is called, if not as the
+    bed calls it.  after: lines for the end of the file.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Shared:
         self.after = after
         self.keys: dict[str, str] = {}
         self.more: dict[str, str] = {}
+        self.names: dict[str, str] = {}
 
     def text(self) -> str:
         """The file."""
@@ -74,7 +76,7 @@ class Shared:
     def _stanza(self, site: Site) -> str:
         endpoint = self.endpoints.get(site.name, f"{site.public}:{PORT}")
         return STANZA.format(
-            name=site.name,
+            name=self.names.get(site.name, site.name),
             lan=site.lan,
             gateway=site.gateway_address,
             tunnel=site.tunnel_address,

@@ -60,9 +60,10 @@ class Named:
         for site in bed.sites:
             self.leads_to(self.paris.public, at=site)
 
-    def leads_to(self, address: str, *, at: Site) -> None:
+    def leads_to(self, *addresses: str, at: Site) -> None:
         """What the name resolves to on a gateway."""
-        at.gateway.write("/etc/hosts", f"{self._hosts}\n{address} {HUB}\n")
+        lines = "".join(f"{address} {HUB}\n" for address in addresses)
+        at.gateway.write("/etc/hosts", f"{self._hosts}\n{lines}")
 
     def apply(self) -> Timer:
         """Link them; returns berlin's timer, which runs."""

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites.advice import advise, unresolved
-from cpythonplus_sites.commands.sites import add_common, path_of_file
+from cpythonplus_sites.commands.options import add_common, path_of_file
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.problems import Problem, SiteFileError
 from cpythonplus_sites.rendering.ssh import calls
@@ -59,6 +59,7 @@ def _text(file: SiteFile, warnings: Sequence[Problem]) -> str:
 def _told(call: Call) -> str:
     reason = {
         "endpoint": f"only {call.server} has an ssh_endpoint",
+        "caller": "the link names the caller",
         "name": "both have an ssh_endpoint, and the first name in the alphabet calls",
     }[call.by]
     where = f"{call.server} at {call.endpoint} (tun{call.link.tunnel_number})"

@@ -7,8 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import clock, clock_units
-from cpythonplus_sites.commands.sites import Parser
-from cpythonplus_sites.terminal import UsageError, carry_out, complain, restrain_umask, show
+from cpythonplus_sites.terminal import (
+    Parser,
+    UsageError,
+    carry_out,
+    complain,
+    restrain_umask,
+    show,
+)
 
 if TYPE_CHECKING:
     import argparse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.files import write_output
 from cpythonplus_sites.rendering.mermaid import mermaid
 from cpythonplus_sites.rendering.svg import svg
@@ -19,7 +19,7 @@ FORMATS = {"mermaid": mermaid, "svg": svg}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser, site=False)
+    common.add_common(parser, site=False)
     add = parser.add_argument
     add(
         "--format",
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the diagram, or write it to a file."""
-    network = load(sites.path_of_file(options))
+    network = load(common.path_of_file(options))
     text = FORMATS[options.format](network)
     if options.output is None:
         return show(text.encode() if options.format == "svg" else text)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cpythonplus_sites import confirming
 from cpythonplus_sites.applying import ApplyRunningError, carry_on, only_one
-from cpythonplus_sites.commands import sites
-from cpythonplus_sites.commands.apply import NOT_AS_IT_SHOULD_BE_STATUS, result
-from cpythonplus_sites.commands.confirm import add_yes, agreed
+from cpythonplus_sites.commands import options as common
+from cpythonplus_sites.commands.asking import add_yes, agreed
 from cpythonplus_sites.commands.gateway import add_no_systemd, find, need_root, plain_errors
+from cpythonplus_sites.commands.outcome import NOT_AS_IT_SHOULD_BE_STATUS, result
 from cpythonplus_sites.commands.plan import line, text
 from cpythonplus_sites.live import endpoint_hosts, look
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.taking_down import plan_down
-from cpythonplus_sites.terminal import complain, show
+from cpythonplus_sites.terminal import Parser, carry_out, complain, show
 
 if TYPE_CHECKING:
     import argparse
@@ -30,7 +31,7 @@ OPEN = "packets for the other sites now take the default route, unencrypted"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser, default_file="the one that was applied last, in the host folder")
+    common.add_common(parser, default_file="the one that was applied last, in the host folder")
     add_yes(parser)
     parser.add_argument(
         "--clear-routes",
@@ -38,6 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also remove the `unreachable` routes to the other sites",
     )
     add_no_systemd(parser)
+
+
+def main(words: list[str]) -> int:
+    """Carry out the action with these arguments, as a part of another one."""
+    parser = Parser(prog=COMMAND, allow_abbrev=False)
+    add_arguments(parser)
+    return carry_out(COMMAND, lambda found: run(parser.parse_args(found)), words)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -70,6 +78,7 @@ def _planned(gateway: Gateway, options: argparse.Namespace) -> Plan:
 
 
 def _take_down(gateway: Gateway, options: argparse.Namespace) -> int:
+    confirming.end(Machine(), gateway.folder)
     outcome = carry_on(Machine(), lambda: _planned(gateway, options), _tell)
     show(result(gateway.site.name, outcome, again=COMMAND))
     if not outcome.is_good:

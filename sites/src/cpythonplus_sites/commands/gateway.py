@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites import rotation, tuning
+from cpythonplus_sites import agreement, differences, rotation, tuning
+from cpythonplus_sites.agreement import Agreement
 from cpythonplus_sites.commands import keys as key_commands
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import SYSTEMD_RUNS
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.problems import SiteFileError
 from cpythonplus_sites.record import NOTHING, Record
 from cpythonplus_sites.rendering import Host, RenderingError, names, render, units, withdrawn
+from cpythonplus_sites.secrets import SecretError
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError
 from cpythonplus_sites.this_host import foreign_hand, host_of, program
@@ -24,7 +26,7 @@ from cpythonplus_sites.wanted import Keys, PlainFile, want
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from cpythonplus_sites.model import Network, Site
     from cpythonplus_sites.wanted import Wanted
@@ -52,7 +54,7 @@ def plain_errors() -> Iterator[None]:
 
 def find(options: argparse.Namespace) -> Gateway:
     """Read the file and this host's keys; touches nothing. Raises what `plain_errors` turns."""
-    path = sites.path_of_file(options)
+    path = common.path_of_file(options)
     network = load(path)
     folder = HostFolder(Path(options.host_dir).absolute())
     private = folder.private_key()
@@ -64,12 +66,15 @@ def find(options: argparse.Namespace) -> Gateway:
             f"{path}: sites.{site.name} has no public_key; "
             f"cpythonplus-sites keygen --site {site.name} writes it"
         )
-    keys = Keys(private, folder.next_key(), _preshared(network, folder))
+    public, next_public = folder.public_key(), folder.next_public_key()
+    preshared = _preshared(network, folder)
+    keys = Keys(private, folder.next_key(), preshared, public, next_public)
     tuned = tuning_files(network, options, Machine())
     copy = PlainFile(folder.sites_path, path.read_text("utf-8"))
     host = host_of(folder, network, site)
     wanted = _want(network, site, keys, host, folder, more=(*tuned, copy))
-    wanted = replace(wanted, before=_before(keys, host, folder))
+    remarks = _remarks(network, site, folder, copy.text)
+    wanted = replace(wanted, before=_before(keys, host, folder), remarks=remarks)
     return Gateway(network, site, wanted, folder)
 
 
@@ -96,6 +101,20 @@ def _want(
         record=folder.record_path,
         kept=(tuning.path(network),),
     )
+
+
+def _remarks(network: Network, site: Site, folder: HostFolder, text: str) -> tuple[str, ...]:
+    """What the file changes of the network that was applied here last, in words."""
+    machine = Machine()
+    try:
+        if machine.read(folder.sites_path) in (None, text):
+            return ()
+        known = agreement.read_known(machine.read(folder.editions_path))
+        restored = agreement.is_restored(agreement.here(machine, folder), text, known)
+        found = differences.told(load(folder.sites_path), network, site.name)
+    except (SiteFileError, OSError):
+        return ()
+    return tuple(filter(None, (restored, *found)))
 
 
 def _before(keys: Keys, host: Host, folder: HostFolder) -> Record:
@@ -162,7 +181,8 @@ def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str
             " creates it at the first "
             "gateway, --secret-from takes it to the others"
         )
-    return lambda one, other: folder.preshared_key(one, other) or ""
+    of_names = network.preshared_of_names
+    return lambda one, other: folder.preshared_key(one, other, of_names=of_names) or ""
 
 
 def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
@@ -176,6 +196,19 @@ def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
             "cpythonplus-sites where only root can write, as in a venv below /opt (or give "
             "--no-systemd)"
         )
+
+
+def agreement_of(
+    machine: Machine, gateway: Gateway, sites: Iterable[str] | None = None
+) -> Agreement:
+    """Exchange with neighbours which site file is applied; best effort.  sites: by default all."""
+    network, name = gateway.network, gateway.site.name
+    if sites is None:
+        sites = [link.other(name) for link in network.links_of(name)]
+    try:
+        return agreement.exchange(machine, network, name, gateway.folder, sites)
+    except (OSError, SecretError):
+        return Agreement()
 
 
 def need_root(what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.network import site_called
 from cpythonplus_sites.rendering import inventory
 from cpythonplus_sites.site_file import load
@@ -18,7 +18,7 @@ FORMATS = {"yaml": inventory.as_yaml, "json": inventory.as_json}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser, site=False)
+    common.add_common(parser, site=False)
     add = parser.add_argument
     add("--format", choices=tuple(FORMATS), help="format of a static inventory (yaml)")
     add("--list", action="store_true", help="answer as a dynamic inventory of Ansible")
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the inventory."""
     if sum(map(bool, (options.format, options.list, options.host))) > 1:
         raise UsageError("--format, --list and --host cannot be combined")
-    network = load(sites.path_of_file(options))
+    network = load(common.path_of_file(options))
     if options.host is not None:
         return show(inventory.host(network, site_called(network, options.host)).encode())
     text = (

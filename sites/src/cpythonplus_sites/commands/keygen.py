@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import keys
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.keys import change_keys, plain_errors
 from cpythonplus_sites.host_folder import HostFolder, write_key
 from cpythonplus_sites.secrets import read_secret, write_atomically
@@ -24,7 +24,7 @@ _WARNING = "keep this secret; do not leave it in a history, a chat or a log"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     add = parser.add_argument
     add("--ssh", action="store_true", help="also create a key for links over ssh")
     source = parser.add_mutually_exclusive_group()
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     with plain_errors():
         if options.show_secret:
             return _show_secret(folder)
-        path = sites.path_of_file(options) if options.site is not None else None
+        path = common.path_of_file(options) if options.site is not None else None
         with folder.locked():
             if path is not None:
                 # Before a key that is in use is replaced by one that nobody can be told of.
@@ -125,7 +125,7 @@ def _preshared_secret(folder: HostFolder, options: argparse.Namespace) -> None:
 
 def _read_secret_from(source: str) -> str:
     if source == STDIN:
-        text = "" if sys.stdin is None else sys.stdin.readline().strip()
+        text = _asked()
     else:
         try:
             text = read_secret(Path(source))
@@ -136,6 +136,20 @@ def _read_secret_from(source: str) -> str:
     except keys.KeyFormatError as error:
         raise UsageError(f"{'stdin' if source == STDIN else source}: {error}") from None
     return text
+
+
+def _asked() -> str:
+    """The line on standard input; a person is asked for it, and it is not shown."""
+    if sys.stdin is None:
+        return ""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    from getpass import getpass
+
+    try:
+        return getpass("secret, as keygen --show-secret prints it on another gateway: ").strip()
+    except EOFError:
+        return ""
 
 
 def _show_secret(folder: HostFolder) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.gateway import (
     add_no_systemd,
     add_tune,
@@ -29,7 +29,7 @@ DIFFERENT_STATUS = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     add_tune(parser)
     parser.add_argument(
         "--format", choices=("text", "json"), default="text", help="format of the output (text)"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from ipaddress import IPv4Address
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.network import site_called
 from cpythonplus_sites.files import PRIVATE_FOLDER_MODE, make_folder
 from cpythonplus_sites.host_folder import HostFolder
@@ -31,7 +31,7 @@ README_MODE = 0o644
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     add = parser.add_argument
     add(
         "--all",
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Write or print the files."""
     if options.all and (options.stdout or options.site or options.lan_router):
         raise UsageError("--all requires --out")
-    network = load(sites.path_of_file(options))
+    network = load(common.path_of_file(options))
     try:
         if options.all:
             for site in network.sites:
@@ -88,14 +88,13 @@ def _site_and_host(
     site = own if options.site is None else site_called(network, options.site)
     if site is None:
         raise UsageError("no site has the key of this host; give --site NAME or --all")
-    host = host_of(folder, network, site)
-    if site != own:
-        host = Host(folder=host.folder)
-        reason = (
-            f"{site.name} does not have the key of this host; its files are written without secrets"
-        )
-        print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
-    return site, host
+    if site == own:
+        return site, host_of(folder, network, site)
+    reason = (
+        f"{site.name} does not have the key of this host; its files are written without secrets"
+    )
+    print(f"cpythonplus-sites render: {reason}", file=sys.stderr)
+    return site, Host(folder=PurePosixPath(folder.path.absolute()))
 
 
 def _called(files: Sequence[RenderedFile], name: str) -> RenderedFile:

@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cpythonplus_sites import key_change
-from cpythonplus_sites.commands import sites
-from cpythonplus_sites.commands.confirm import add_yes, agreed
+from cpythonplus_sites.commands import apply as apply_command
+from cpythonplus_sites.commands import options as common
+from cpythonplus_sites.commands.asking import add_yes, agreed
 from cpythonplus_sites.commands.gateway import find, need_root
 from cpythonplus_sites.commands.keys import change_keys, plain_errors
 from cpythonplus_sites.commands.plan import text
@@ -16,7 +17,7 @@ from cpythonplus_sites.host_folder import HostFolder
 from cpythonplus_sites.live import devices, look, tunnels, udp_ports
 from cpythonplus_sites.machine import Machine
 from cpythonplus_sites.planning import PORT_TAKEN, plan
-from cpythonplus_sites.rotation import carries, spare_port, stage_of
+from cpythonplus_sites.rotation import carries, second_port, stage_of
 from cpythonplus_sites.site_file import load
 from cpythonplus_sites.terminal import UsageError, show
 
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "step", choices=(*STEPS, "status"), help="step to take, in this order; see the how-to"
     )
-    sites.add_common(parser)
+    common.add_common(parser)
     add = parser.add_argument
     add_yes(parser)
     add("--force", action="store_true", help="do not wait for the other gateways (loses packets)")
@@ -76,7 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Carry out one step of the change."""
     with plain_errors():
-        path = sites.path_of_file(options)
+        path = common.path_of_file(options)
         folder = HostFolder(options.host_dir)
         network, site = _this_site(path, folder, options.site)
         if options.step == "status":
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_port(machine: Machine, site: Site) -> None:
     """Raise UsageError where the second interface could not listen: nothing has begun yet."""
-    port, interface = spare_port(site.listen_port), carries(site, spare=True)
+    port, interface = second_port(site), carries(site, spare=True)
     ours = tunnels(machine).get(interface)
     if port in udp_ports(machine) and (ours is None or ours.listen_port != port):
         raise UsageError(f"{PORT_TAKEN.format(port, interface)}; nothing was changed")
@@ -182,5 +183,5 @@ def _planned(options: argparse.Namespace) -> Plan:
 
 
 def _apply(path: Path, options: argparse.Namespace) -> int:
-    words = ["apply", "--yes", "--file", str(path), "--host-dir", str(options.host_dir)]
-    return sites.main(words + ["--no-systemd"] * options.no_systemd)
+    words = ["--yes", "--file", str(path), "--host-dir", str(options.host_dir)]
+    return apply_command.main(words + ["--no-systemd"] * options.no_systemd)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from cpythonplus_sites.problems import SiteFileError
 from cpythonplus_sites.terminal import (
     USAGE_STATUS,
+    Parser,
     UsageError,
     carry_out,
     restrain_umask,
@@ -28,6 +27,7 @@ ACTIONS: dict[str, str] = {
     "render": "write the files of a gateway below a folder",
     "plan": "show the differences between the file and this gateway",
     "apply": "configure this gateway as described in the file",
+    "confirm": "keep what apply --confirm has applied on trial",
     "down": "take this gateway's links down until the next apply",
     "status": "show whether the other sites are reachable",
     "rotate": "change this gateway's key without loss",
@@ -41,7 +41,6 @@ INTERRUPTED_STATUS = 130
 COMMAND = "cpythonplus-sites"
 CLOCK = "clock"
 """The other command of this package: a zipapp has one entry point."""
-HOST_DIR = Path("/etc/cpythonplus/sites")
 
 HELP = """\
 usage: cpythonplus-sites ACTION [options] ...
@@ -53,15 +52,8 @@ actions:
 
   cpythonplus-sites ACTION --help   describes one action.
   cpythonplus-sites clock           is the command cpythonplus-clock.
+  cpythonplus-sites --version       shows the version.
 """
-
-
-class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise UsageError instead of ending the process."""
-        raise UsageError(message)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +65,8 @@ def call(words: list[str]) -> int:
     """Do the same; raises UsageError for wrong ones."""
     if not words or words[0] in ("-h", "--help"):
         return show(HELP.format(actions="\n".join(f"  {n:<10}{t}" for n, t in ACTIONS.items())))
+    if words[0] == "--version":
+        return show(f"{COMMAND} {_version()}\n")
     if words[0] == CLOCK:
         from cpythonplus_sites.commands import clock
 
@@ -82,6 +76,15 @@ def call(words: list[str]) -> int:
         raise UsageError(f"unknown action {words[0]!r}{hint}; see cpythonplus-sites --help")
     restrain_umask()
     return _carry_out(words[0], words[1:])
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(COMMAND)
+    except PackageNotFoundError:  # a copy of the folder
+        return "of an unknown version"
 
 
 def _carry_out(action: str, arguments: list[str]) -> int:
@@ -104,50 +107,3 @@ def _carry_out(action: str, arguments: list[str]) -> int:
         print(f"cpythonplus-sites {action}: interrupted{again}", file=sys.stderr)
         return INTERRUPTED_STATUS
     return status
-
-
-def add_common(
-    parser: argparse.ArgumentParser,
-    *,
-    site: bool = True,
-    default_file: str = "./sites.toml, else the host's",
-) -> None:
-    """Add the options that most actions have."""
-    add = parser.add_argument
-    add("--file", type=Path, metavar="PATH", help=f"site file ({default_file})")
-    if site:
-        add("--site", metavar="NAME", help="name of this site (the one with this host's key)")
-    add_host_dir(parser)
-
-
-def add_host_dir(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the folder of this host's keys."""
-    parser.add_argument(
-        "--host-dir",
-        type=Path,
-        default=HOST_DIR,
-        metavar="DIR",
-        help=f"folder of this host ({HOST_DIR})",
-    )
-
-
-def path_of_file(options: argparse.Namespace) -> Path:
-    """The site file that the options mean. Raises UsageError where there is none."""
-    if options.file is not None:
-        return Path(options.file)
-    here, host = Path("sites.toml"), Path(options.host_dir) / "sites.toml"
-    for path in (here, host):
-        if _is_there(path):
-            return path
-    raise UsageError(f"there is no {here} here and no {host}; cpythonplus-sites init creates one")
-
-
-def _is_there(path: Path) -> bool:
-    """Whether there is something; what may not be looked at is, and reading it says why not."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError:
-        return True
-    return True

@@ -7,8 +7,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from cpythonplus_sites.commands import sites
+from cpythonplus_sites.commands import options as common
 from cpythonplus_sites.commands.gateway import (
+    agreement_of,
     find,
     need_root,
     plain_errors,
@@ -29,11 +30,16 @@ MOST_PINGS = 100
 MINUTE_S, HOUR_S, DAY_S = 60, 3600, 86400
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 TITLES = ("site", "via", "handshake", "ping", "LAN ping", "large", "received", "sent", "state")
+NOT_APPLIED = (
+    "{0} is not the file that is applied here; cpythonplus-sites plan shows the differences\n"
+)
+HOST = ("host",)
+"""A column for sites that name a host to be asked."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the action's arguments to a parser."""
-    sites.add_common(parser)
+    common.add_common(parser)
     parser.add_argument(
         "--format",
         choices=("text", "json", "prometheus"),
@@ -62,14 +68,24 @@ def run(options: argparse.Namespace) -> int:
         gateway = find(options)
         need_root("status")
         network, name = gateway.network, gateway.site.name
-        found = examine(Machine(), network, gateway.wanted, ping_count=options.ping_count)
+        machine = Machine()
+        agreement = agreement_of(machine, gateway)
+        found = examine(
+            machine,
+            network,
+            gateway.wanted,
+            ping_count=options.ping_count,
+            agreement=agreement,
+        )
+        path = common.path_of_file(options)
+        is_applied = agreement.is_applied(path.read_text("utf-8"))
     if options.format == "prometheus":
         show(prometheus(network.name, name, found))
     elif options.format == "json":
         reached = [reach.as_json() for reach in found]
         show(json.dumps({"network": network.name, "site": name, "sites": reached}, indent=2) + "\n")
     else:
-        show(table(found))
+        show(table(found) + NOT_APPLIED.format(path) * (not is_applied))
     return UNHEALTHY_STATUS if any(reach.verdict == "bad" for reach in found) else 0
 
 
@@ -77,8 +93,10 @@ def table(found: Sequence[Reach]) -> str:
     """For people: a line for each site, and below what is likely wrong."""
     if not found:
         return "there is no other site\n"
-    rows = [TITLES, *map(_row, found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+    has_hosts = any(reach.host is not None for reach in found)
+    rows = [(*TITLES[:6], *HOST * has_hosts, *TITLES[6:])]
+    rows += [_row(reach, has_hosts=has_hosts) for reach in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     lines += said([reach for reach in found if reach.cause or reach.note], brief=True)
     return "".join(f"{each}\n" for each in lines)
@@ -101,7 +119,7 @@ def said(found: Sequence[Reach], *, brief: bool = False) -> list[str]:
     return lines
 
 
-def _row(reach: Reach) -> tuple[str, ...]:
+def _row(reach: Reach, *, has_hosts: bool) -> tuple[str, ...]:
     never = "never" if reach.via == "wireguard" else "-"
     age_s = reach.handshake_age_s
     return (
@@ -111,6 +129,7 @@ def _row(reach: Reach) -> tuple[str, ...]:
         _ping(reach.tunnel),
         _ping(reach.lan),
         _large(reach.large),
+        *(_ping(reach.host),) * has_hosts,
         _size(reach.received_bytes),
         _size(reach.sent_bytes),
         reach.verdict,

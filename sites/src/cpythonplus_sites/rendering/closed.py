@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import PurePosixPath
 
-    from cpythonplus_sites.live import LiveRoute
+    from cpythonplus_sites.live_route import LiveRoute
     from cpythonplus_sites.model import Network, Site, Subnet
 
 PROTOCOL = 2

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 from cpythonplus_sites import advertised
 from cpythonplus_sites.rendering import names, wireguard
 from cpythonplus_sites.rendering.files import IPV4, IPV6, Host, RenderedFile, word
+from cpythonplus_sites.rotation import spare_interface
 
 if TYPE_CHECKING:
     from cpythonplus_sites.model import Link, Network, Site
 
 SYSCTL = PurePosixPath("/etc/sysctl.d")
+HEARD = "heard"
+HEARD_S = 3600
+"""The set with what other gateways told of their files (agreement.py), and how long it counts."""
+
+FIRST_PORT, PARTS = 47120, 4
+"""The source ports of such packets; their target ports are the numbers that they tell."""
+
+MOST_HEARD = 8192
 HEADERS = {IPV4: 40, IPV6: 60}
 """Bytes of IP and TCP header, by version of IP: MSS = MTU less these."""
 
@@ -54,7 +63,8 @@ def nftables(network: Network, site: Site, host: Host) -> RenderedFile:
     """A table of our own, made anew as one transaction; the user's tables are not touched.
 
     MSS is clamped in both directions, as the far gateway may run something else. What comes from
-    a tunnel over ssh is held to the far side's subnets, as AllowedIPs do for WireGuard.
+    a tunnel over ssh is held to the far side's subnets, as AllowedIPs do for WireGuard. What other
+    gateways tell of their file is kept in a set, behind that filter.
     """
     table = f"table inet {names.table(network)}"
     filters = [
@@ -63,6 +73,8 @@ def nftables(network: Network, site: Site, host: Host) -> RenderedFile:
     chains = [_chain("forward", "forward priority mangle", _clamping(network, site))]
     if filters:
         chains.append(_chain("sources", "prerouting priority raw", filters))
+    if devices(network, site):
+        chains = [_heard_set(site), *chains, _heard_chain(network, site)]
     text = f"{table}\ndelete {table}\n{table} {{\n" + "\n".join(chains) + "}\n"
     return RenderedFile(nftables_path(network, host), text)
 
@@ -127,6 +139,31 @@ def _clamping(network: Network, site: Site) -> list[str]:
                     f"tcp flags & (syn | rst) == syn tcp option maxseg size set {mtu - headers}"
                 )
     return rules
+
+
+def _heard_set(site: Site) -> str:
+    address = f"ipv{site.tunnel_address.version}_addr"
+    return f"""\
+\tset {HEARD} {{
+\t\ttype {address} . inet_service . inet_service
+\t\tsize {MOST_HEARD}
+\t\tflags dynamic,timeout
+\t\ttimeout {HEARD_S}s
+\t}}
+"""
+
+
+def _heard_chain(network: Network, site: Site) -> str:
+    """Also from the second interface of a change of keys."""
+    own = list(devices(network, site))
+    own += [spare_interface(site.interface)] if word(site.interface) in own else []
+    quoted = ", ".join(f'"{name}"' for name in own)
+    field = "ip" if site.tunnel_address.version == IPV4 else "ip6"
+    matches = f"iifname {{ {quoted} }} {field} saddr {network.tunnel}"
+    matches += f" {field} daddr {site.tunnel_address}"
+    matches += f" udp sport {FIRST_PORT}-{FIRST_PORT + PARTS - 1}"
+    update = f"update @{HEARD} {{ {field} saddr . udp sport . udp dport }}"
+    return _chain(HEARD, "prerouting priority -290", [f"{matches} {update} drop"])
 
 
 def _sources(network: Network, site: Site, link: Link) -> list[str]:

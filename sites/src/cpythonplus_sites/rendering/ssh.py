@@ -3,8 +3,9 @@
 Both ends have a tun device that root made beforehand and that belongs to a user without rights;
 ssh and sshd run as that user, and need only to open the device.
 
-The server's end is the one that has an ssh endpoint; where both have one, the first of the two
-names is the client. An endpoint of WireGuard says nothing about an sshd there, and does not count.
+The server's end is the one that has an ssh endpoint. Where both have one, the link may name the
+caller; else the first of the two names is the client. An endpoint of WireGuard says nothing about
+an sshd there, and does not count.
 """
 
 from __future__ import annotations
@@ -83,19 +84,22 @@ def _taken(network: Network, site: Site) -> list[Link]:
     return [link for link in own if client(network, link) == link.other(site.name)]
 
 
+By = Literal["endpoint", "name", "caller"]
+
+
 @dataclass(frozen=True)
 class Call:
     """Who calls whom on a link over ssh.
 
     by: what decides that: the server has the only ssh endpoint of the two, or both have one and the
-    client has the first of the two names.
+    client has the first of the two names; or the file names the client.
     """
 
     link: Link
     client: str
     server: str
     endpoint: Endpoint
-    by: Literal["endpoint", "name"]
+    by: By
 
 
 def call(network: Network, link: Link) -> Call | None:
@@ -104,9 +108,12 @@ def call(network: Network, link: Link) -> Call | None:
     if not found:
         return None
     server = found[-1]  # the ends are sorted by their names
+    if link.caller is not None:
+        server = link.other(link.caller)
     endpoint = network.site(server).ssh_endpoint
     assert endpoint is not None  # noqa: S101
-    by: Literal["endpoint", "name"] = "endpoint" if len(found) == 1 else "name"
+    by: By = "endpoint" if len(found) == 1 else "name"
+    by = by if link.caller is None else "caller"
     return Call(link, link.other(server), server, endpoint, by)
 
 

@@ -46,7 +46,7 @@ def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
     each start, every few seconds.
     """
     unit, device = names.wireguard_unit(site), word(site.interface)
-    options = ["--endpoints-only", "--yes", "--site", word(site.name)]
+    options = ["--endpoints-only", "--yes"]  # which site this is tells its key, whatever its name
     places = ["--file", host.folder / "sites.toml", "--host-dir", host.folder]
     words = [*host.program, "apply", *options, *places]
     back = f"ip link show dev {device} >/dev/null 2>&1 || systemctl try-restart {unit}"
@@ -79,8 +79,8 @@ def has_watched_links(network: Network, site: str) -> bool:
 
 def follows_name(network: Network, far: str) -> bool:
     """Whether the endpoint of a site may move to another address."""
-    endpoint = network.site(far).endpoint
-    return endpoint is not None and is_dns_name(endpoint)
+    found = network.site(far).endpoints
+    return len(found) > 1 or any(map(is_dns_name, found))
 
 
 def endpoints_timer(network: Network, site: Site) -> RenderedFile:

@@ -1,0 +1,257 @@
+"""Whether all gateways have the same site file, and whose is older.
+
+Two files may both be good, and still not fit together: a site that only one of them has, a LAN that
+moved. Each gateway tells its neighbours, through the tunnels, a digest of the file that is applied
+there, and when that file was first applied anywhere. That moment is the file's serial number, which
+nobody has to count up: a gateway with the same file that hears of an earlier one takes it over, and
+an old file that is restored keeps its own.
+
+Nothing listens: no port is open, and no firewall in the way. The numbers are ports of UDP packets
+to the far end of the tunnel. Our own table of nftables there keeps them in a set, with the address
+that they came from, and drops the packets (rendering/forwarding.py). Rejected: a service, which
+would need systemd, a port in each gateway's firewall, and a protocol.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass, field
+from hashlib import sha256
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus_sites import toml
+from cpythonplus_sites.rendering import names
+from cpythonplus_sites.rendering.forwarding import FIRST_PORT, HEARD, HEARD_S, PARTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cpythonplus_sites.host_folder import HostFolder
+    from cpythonplus_sites.machine import Machine
+    from cpythonplus_sites.model import Address, Network
+
+MOST_KNOWN = 200
+"""Files of which a gateway remembers when they were new."""
+
+SLACK_S = 2
+"""Seconds by which the parts of one telling may differ."""
+
+_PART_BITS = 16
+_WORD_BITS = 32
+
+
+@dataclass(frozen=True)
+class Edition:
+    """A site file: a digest of what it says, and when it was first applied, in whole seconds."""
+
+    digest: int
+    since_s: int
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The file that is applied here, and those of other sites, as far as is known."""
+
+    own: Edition | None = None
+    others: Mapping[str, Edition] = field(default_factory=dict)
+
+    def is_same(self, site: str) -> bool | None:
+        """Whether a site has the same file; None: nothing is known."""
+        far = self.others.get(site)
+        return None if self.own is None or far is None else self.own.digest == far.digest
+
+    def is_applied(self, text: str) -> bool:
+        """Whether a file means what the applied one does; also where nothing is known."""
+        try:
+            return self.own is None or self.own.digest == digest(text)
+        except ValueError:
+            return False
+
+    def note(self, site: str) -> str:
+        """What to say of the file of a site; empty where it is the same, or nothing is known."""
+        return difference(self.own, self.others.get(site))
+
+
+def digest(text: str) -> int:
+    """32 bits of what a file means: comments and order of tables count for nothing.
+
+    Raises ValueError for what is no TOML.
+    """
+    meaning = json.dumps(toml.loads(text.removeprefix("\ufeff")), sort_keys=True, default=str)
+    return int.from_bytes(sha256(meaning.encode()).digest()[: _WORD_BITS // 8], "big")
+
+
+# ---- what is known here -------------------------------------------------------------------------
+
+
+def read_known(text: str | None) -> dict[int, int]:
+    """Digests of files, and since when they are known; nothing from a text that is no such."""
+    try:
+        data = json.loads(text or "")
+        return {int(key, 16): int(value) for key, value in data.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def written_known(known: Mapping[int, int]) -> str:
+    """As the text of a file; the youngest."""
+    youngest = sorted(known.items(), key=lambda each: each[1])[-MOST_KNOWN:]
+    return json.dumps({f"{key:08x}": value for key, value in youngest}, indent=1) + "\n"
+
+
+def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]:
+    """With what was heard of files that are known: the earliest moment counts."""
+    later = dict(known)
+    for each in found:
+        if each.digest in later and 0 < each.since_s < later[each.digest]:
+            later[each.digest] = each.since_s
+    return later
+
+
+def here(machine: Machine, folder: HostFolder) -> Edition | None:
+    """The file that is applied here; None where there is none, or it cannot be read."""
+    try:
+        text = machine.read(folder.sites_path)
+        own = None if text is None else digest(text)
+        known = read_known(machine.read(folder.editions_path))
+    except (OSError, ValueError):
+        return None
+    return None if own is None or own not in known else Edition(own, known[own])
+
+
+def note(machine: Machine, folder: HostFolder) -> None:
+    """Remember since when the file is known that was applied now. Raises OSError, SecretError."""
+    text = machine.read(folder.sites_path)
+    known = read_known(machine.read(folder.editions_path))
+    try:
+        own = digest(text or "")
+    except ValueError:
+        return
+    if own not in known:
+        _keep(machine, folder, {**known, own: int(machine.now_s())})
+
+
+def _keep(machine: Machine, folder: HostFolder, known: Mapping[int, int]) -> None:
+    machine.write(folder.editions_path, written_known(known), mode=0o600)
+
+
+def exchange(
+    machine: Machine, network: Network, name: str, folder: HostFolder, sites: Iterable[str]
+) -> Agreement:
+    """Tell neighbours of site `name` about the file here, and read what all have told.
+
+    Raises OSError, SecretError.
+    """
+    own = here(machine, folder)
+    if own is None:
+        return Agreement()
+    tell(machine, network, name, own, sites)
+    found = heard(machine, network)
+    known = read_known(machine.read(folder.editions_path))
+    later = learnt(known, found.values())
+    if later != known:
+        _keep(machine, folder, later)
+    return Agreement(Edition(own.digest, later[own.digest]), found)
+
+
+# ---- what is told and heard ---------------------------------------------------------------------
+
+
+def tell(machine: Machine, network: Network, name: str, own: Edition, sites: Iterable[str]) -> None:
+    """Tell neighbours of site `name` about the file that is applied here."""
+    source = network.site(name).tunnel_address
+    ports = list(zip(range(FIRST_PORT, FIRST_PORT + PARTS), _parts(own)))
+    for site in sites:
+        machine.send_udp(source, network.site(site).tunnel_address, ports)
+
+
+def _parts(own: Edition) -> list[int]:
+    words = (own.digest, own.since_s % (1 << _WORD_BITS))
+    return [word >> shift & 0xFFFF for word in words for shift in (_PART_BITS, 0)]
+
+
+def heard(machine: Machine, network: Network) -> dict[str, Edition]:
+    """What other gateways told, by the names of their sites; the last telling of each."""
+    command = ["nft", "-j", "list", "set", "inet", names.table(network), HEARD]
+    sites = {site.tunnel_address: site.name for site in network.sites}
+    told: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    for address, part, value, expires_s in _elements(machine.run(command).out):
+        if address in sites and 0 <= part < PARTS:
+            found = told.setdefault(sites[address], {}).setdefault(part, [])
+            found.append((HEARD_S - expires_s, value))
+    return {
+        site: edition for site, parts in told.items() if (edition := _edition(parts)) is not None
+    }
+
+
+def _edition(parts: Mapping[int, list[tuple[int, int]]]) -> Edition | None:
+    """None where a part is missing, or it cannot be told which is the last one."""
+    if len(parts) < PARTS:
+        return None
+    last = [sorted(parts[number])[:2] for number in range(PARTS)]
+    ages = [found[0][0] for found in last]
+    is_twice = any(len(found) > 1 and found[0][0] == found[1][0] for found in last)
+    if is_twice or max(ages) - min(ages) > SLACK_S:
+        return None
+    high, low, since_high, since_low = (found[0][1] for found in last)
+    return Edition(high << _PART_BITS | low, since_high << _PART_BITS | since_low)
+
+
+def _elements(text: str) -> Iterator[tuple[Address, int, int, int]]:
+    """Read `nft -j list set`: address, part, value, and seconds until it is forgotten."""
+    try:
+        entries = json.loads(text)["nftables"]
+    except (ValueError, LookupError, TypeError):
+        return
+    for entry in entries if isinstance(entries, list) else ():
+        found = entry.get("set", {}) if isinstance(entry, dict) else {}
+        for each in found.get("elem", ()):
+            try:
+                yield _element(each["elem"])
+            except (ValueError, LookupError, TypeError):
+                continue
+
+
+def _element(found: dict[str, Any]) -> tuple[Address, int, int, int]:
+    address, source, target = found["val"]["concat"]
+    return ip_address(address), int(source) - FIRST_PORT, int(target), int(found["expires"])
+
+
+# ---- in words -----------------------------------------------------------------------------------
+
+NEWER = (
+    "its site file is another one, and newer than the one that is applied here ({far}; here: {own})"
+)
+OLDER = (
+    "its site file is another one, and older than the one that is applied here ({far}; here: {own})"
+)
+OTHER = "its site file is another one than the one that is applied here (both are of {own})"
+RESTORED = (
+    "this file is older than the one that is applied here: it was first applied on {found}, that"
+    " one on {own}"
+)
+
+
+def difference(own: Edition | None, far: Edition | None) -> str:
+    """What to say of a neighbour's file; empty where it is the same, or nothing is known."""
+    if own is None or far is None or own.digest == far.digest:
+        return ""
+    text = OTHER if own.since_s == far.since_s else NEWER if far.since_s > own.since_s else OLDER
+    return text.format(far=_moment(far.since_s), own=_moment(own.since_s))
+
+
+def is_restored(own: Edition | None, text: str, known: Mapping[int, int]) -> str:
+    """What to say where a file that is about to be applied is older than the one that is."""
+    try:
+        found = known.get(digest(text))
+    except ValueError:
+        return ""
+    if own is None or found is None or found >= own.since_s:
+        return ""
+    return RESTORED.format(found=_moment(found), own=_moment(own.since_s))
+
+
+def _moment(since_s: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(since_s))
