@@ -63,15 +63,18 @@ def load(service: Service, server: Any, *, rereads: bool = False) -> None:
     except SystemExit as error:
         raise _refused(what, error) from None
     except HaltServer as error:
-        problem = RefusedError(error.reason, error.exit_status)
+        _tell(server, error.reason, rereads=rereads)
+        raise RefusedError(error.reason, error.exit_status) from None
     except BaseException as error:
         server.log.debug("%s; the traceback:", what, exc_info=error)
-        problem = RefusedError(f"{what}: {in_one_line(error)}", Arbiter.APP_LOAD_ERROR)
-    else:
-        return
+        why = f"{what}: {in_one_line(error)}"
+        _tell(server, why, rereads=rereads)
+        raise RefusedError(why, Arbiter.APP_LOAD_ERROR) from None
+
+
+def _tell(server: Any, why: str, *, rereads: bool) -> None:
     if not rereads:  # else the master says why HUP failed
-        server.log.error("%s", problem)
-    raise problem
+        server.log.error("%s", why)
 
 
 def _refused(what: str, error: SystemExit) -> RefusedError:
