@@ -134,11 +134,13 @@ struct plus_parking_lot {
     struct plus_channel *sleepers; /* or NULL */
 };
 
-/* poller.c's; of `sleeps` hub.c's, too. */
+/* poller.c's; of `sleeps` hub.c's, too; of `eager` hub.c's and parking.c's. */
 struct plus_readiness {
     struct plus_poller *poller; /* or NULL */
     bool sleeps;                /* the thread does, without a loop */
     uint32_t waiting;           /* how many tasklets wait for descriptors */
+    const struct plus_tasklet *eager; /* it has not waited since eager_ns, on the coarse clock; only compared */
+    uint64_t eager_ns;
 };
 
 /* loop.c's and hub.c's. */
@@ -192,6 +194,7 @@ struct plus_scheduler {
     void *signal_stack;                    /* ours, for SIGSEGV; or NULL */
     Py_ssize_t references;                 /* of its thread and of its tasklets */
     struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
+    struct plus_scheduler **link;          /* what points to this one in the chain */
 };
 
 /* What switching needs of the layers above it; set once, by plus_threads_prepare(). */

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 from cpythonplus._native import (
     io_accept,
     io_forget,
+    io_give_way,
     io_recv,
     io_recv_into,
     io_send,
@@ -223,6 +224,8 @@ class socket(_stock.socket):
     ) -> _R:
         """Call until it does not find that it would have to wait."""
         limit = None
+        if self._timeout != 0.0 and not flags & _AT_ONCE:
+            io_give_way()
         while True:
             try:
                 return call(*args, **kwargs)
