@@ -141,6 +141,32 @@ def groups_and_tees(log: Log) -> None:
     log.append((list(first), sum(second), list(source)))
 
 
+def groups_left_early(log: Log) -> None:
+    for key, group in itertools.groupby("aabbca"):
+        stop()
+        for item in group:
+            log.append((key, stop(item)))
+            if key == "b":
+                break
+        stop()
+    both = [itertools.groupby([1, 2, 3, 1], is_small)]
+    if sys.version_info < (3, 14):  # pickle alone cannot
+        _, group = next(both[0])
+        log.append((next(group), stop()))
+        log.append([key for key, _ in both[0]])
+
+
+def held_twice(log: Log) -> None:
+    """An iterator is in a variable and in a list, and stays one."""
+    numbers = iter([1, 2, 3, 4, 5, 6, 7, 8])
+    for one in (enumerate(numbers), zip(numbers), map(str, numbers), filter(None, numbers)):
+        both = [one]
+        next(one)
+        stop()
+        log.append(next(both[0]))
+        del both
+
+
 def handlers(log: Log) -> None:
     def names() -> list[str]:
         found, error = [], sys.exc_info()[1]
@@ -538,6 +564,50 @@ def methods(log: Log) -> None:
     log.append(part())
 
 
+class Passing(Derived):
+    """Passes on whatever arguments it gets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    def method(self, *args: Any, **kwargs: Any) -> int:
+        return super().method(*args, **kwargs)
+
+    def kept(self, *args: Any) -> tuple[Any, ...]:
+        return (lambda: (self, *stop(args)))()[1:]
+
+    @classmethod
+    def make(cls, *args: Any) -> "Passing":
+        return super().make(*args)  # type: ignore[return-value]
+
+
+def passed_on(log: Log) -> None:
+    for i in range(12):
+        one = Passing(i)
+        log.append((one.x, one.method(y=1), one.method(*[2]), one.kept(*"ab"), one(*[3])))
+        log.append((Passing.make(*[i]).x, stop(*[one.x]), Passing(**{"x": i}).x))
+
+
+def takes_all(*args: Any, **kwargs: Any) -> Any:
+    return stop((args, kwargs))
+
+
+PART = functools.partial(takes_all, 0)
+
+
+def partials(log: Log) -> None:
+    parts = [functools.partial(takes_all, *args) for args in ((), (1,), ({"a": 1},), (2, 3))]
+    for i in range(12):
+        for part in parts:
+            with_name = functools.partial(part, name=i)
+            log.append((part(4), part(), part(k=5), part(*[6]), with_name(7)))
+        log.append(PART(i))
+    of_function = functools.partial(takes_all, is_small)
+    log.append(len(of_function(8)))
+    of_partial = functools.partial(of_function)
+    log.append(len(of_partial(9)))
+
+
 def unbound_locals(log: Log) -> None:
     gone = kept = 1
     del gone
@@ -569,6 +639,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
+    *(groups_left_early, held_twice, passed_on, partials),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
 

@@ -1,6 +1,7 @@
 """Tasklets that go on from a pickle."""
 
 import contextlib
+import contextvars
 import copy
 import functools
 import itertools
@@ -402,7 +403,7 @@ def test_fields_that_do_not_fit_leave_an_iterator_as_it_was() -> None:
                 accepted += 1  # it fits, though it is another state
                 with contextlib.suppress(TypeError, ValueError):
                     list(itertools.islice(made, 5))
-    assert refused > accepted
+    assert min(refused, accepted) > 20
     with pytest.raises(pickle.UnpicklingError, match="not the state of this iterator"):
         _iterators.set_iterator_state(iter("abc"), (0,))
 
@@ -644,6 +645,22 @@ def in_max() -> None:
     max([1], key=stop)
 
 
+def in_context() -> None:
+    """Up to 3.12 the function lies where the partial was, which calls C code with it."""
+    functools.partial(contextvars.copy_context().run, pickled.takes_all)(1)
+
+
+class Stops:
+    def __call__(self, _: object) -> None:
+        stop()
+
+
+def in_context_too() -> None:
+    called = Stops()
+    call = functools.partial(contextvars.copy_context().run, called)
+    call(1)
+
+
 def in_property() -> int:
     class Some:
         @property
@@ -669,6 +686,8 @@ REFUSED: dict[Callable[[], object], str] = {
     holds_lock: r"local 'lock' of holds_lock\(\) line \d+: cannot pickle '_thread\.lock' object",
     holds_file: r"local 'file' of holds_file\(\) line \d+: cannot pickle",
     holds_view: r"local 'view' of holds_view\(\) line \d+: cannot pickle memoryview objects",
+    in_context: r"(functools.partial\(\) \(C function\)|C code) is in the middle of in_context",
+    in_context_too: r"is in the middle of in_context_too\(\) line",
     in_max: r"max\(\) \(C function\) is in the middle of in_max\(\) line \d+",
     in_property: r"C code \(an operator or attribute\) is in the middle of in_property\(\) line",
     in_class_body: r"a module or a class is being executed",

@@ -4,7 +4,9 @@ pickle asks `copyreg` and the class how to write an object, and of functions and
 the name. Changing that for everybody would change programs that have nothing to do with tasklets.
 So what lies *directly* in a frame, a cell or a generator is put into a wrapper, whose `__reduce__`
 gives the object back. An object has one wrapper while that lives, and a pickler keeps what it has
-written: so an object that is met twice in one pickle is one object again when it is loaded.
+written: so an object that is met twice in one pickle is one object again when it is loaded. An object
+that pickle can write as well, an iterator over a list, has none: it may lie deeper, too, where pickle
+meets the object itself, and would write two.
 
 `Pickler` does the same for objects that lie deeper, such as a list of lambdas, without wrappers.
 """
@@ -14,7 +16,9 @@ import copyreg
 import gc
 import inspect
 import io
+import itertools
 import pickle
+import sys
 import threading
 from collections.abc import Callable
 from types import (
@@ -84,9 +88,29 @@ _REDUCERS: dict[type, Reduce] = {
 }
 
 
-def reduce_as(kind: type, reduce: Reduce) -> None:
-    """Have objects of exactly this class written so."""
+_PICKLED: set[type] = set()
+"""Of those, what pickle can write unless it leads to what pickle cannot write."""
+
+
+def reduce_as(kind: type, reduce: Reduce, *, pickled: bool = False) -> None:
+    """Have objects of exactly this class written so; pickled: only those that pickle cannot."""
     _REDUCERS[kind] = reduce
+    if pickled:
+        _PICKLED.add(kind)
+
+
+def _is_pickled(value: Any, reduce: Reduce) -> bool:
+    """Whether pickle can write an object, and what it is made of, by itself."""
+    wrappers = 0
+
+    def look(part: Any) -> Any:
+        nonlocal wrappers
+        found = wrap(part)
+        wrappers += found is not part
+        return found
+
+    reduce(value, look)
+    return not wrappers
 
 
 # ---- exceptions ---------------------------------------------------------------------------------
@@ -160,6 +184,8 @@ def wrap(value: Any) -> Any:
     if found is None:
         if kind is FunctionType and _code.pickle_finds(value):
             return value
+        if kind in _PICKLED and _is_pickled(value, reduce):
+            return value
         found = _wrappers[id(value)] = _Wrapper(value, lambda: reduce(value, wrap))
     return found
 
@@ -187,6 +213,8 @@ def refusal(value: Any) -> str | None:
         return None
     if isinstance(value, type) or not _needs_asking(kind):
         return None
+    if sys.version_info < (3, 14) and isinstance(value, itertools.groupby):
+        return "of a subclass of itertools.groupby not all of the state is known"
     if isinstance(value, (_native.tasklet, _native.channel)):
         return None  # asks this itself, and may lead back here
     outer = getattr(_deep, "pickler", None)
