@@ -5,15 +5,23 @@ those functions, generators and iterators. Everything else is what it is for any
 same object. `copy.deepcopy` makes all of it anew, as a pickle does.
 """
 
+import copy
 import gc
+import pickle
 from contextlib import suppress
+from contextvars import Context, Token, copy_context
 from pickle import PicklingError
 from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodType
 from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets._iterators import KINDS, reduced
-from cpythonplus.tasklets._pickling import CoroutineIteratorType, make_generator, restore
+from cpythonplus.tasklets._pickling import (
+    CoroutineIteratorType,
+    check,
+    make_generator,
+    restore,
+)
 
 
 def _copied(obj: Any, memo: dict[int, Any]) -> Any:
@@ -110,11 +118,27 @@ _COPIERS: dict[type, Any] = {
 }
 
 
+def _why_not(value: Any) -> str | None:
+    if type(value) is Token and " used " not in repr(value):
+        return "cannot copy a contextvars.Token, which is for the context of one tasklet"
+    return None
+
+
+def _give_context(task: _native.tasklet, made: _native.tasklet) -> Context | None:
+    """Let the copy go on in a copy of the context; return that."""
+    if task.context_id is None or not task.alive:
+        return None
+    context: Context = task.context_run(copy_context)
+    made.set_context(context)
+    return context
+
+
 def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
     """Return one that goes on from the same place: `copy.copy(tasklet)`.
 
     Its frames, the cells that they share with inner functions, generators and iterators are its
-    own; all other objects are the same ones. It is in no queue. PicklingError as for a pickle.
+    own, and so is its context; all other objects are the same ones. It is in no queue.
+    PicklingError as for a pickle.
     """
     flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
     if channel is not None:
@@ -122,6 +146,9 @@ def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
     made = type(task).__new__(type(task))
     memo: dict[int, Any] = {}
     if frames is not None:
+        for first, *rest in frames:
+            function = first if type(first) is FunctionType else _native.generator_function(first)
+            check(function, (first, *rest), _why_not)
         owners = [_copied_owner(first, memo) for first, *_ in frames]
         for frame in frames:
             _copied_values(tuple(each for each in frame[3] if type(each) is CellType), memo)
@@ -130,6 +157,7 @@ def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
             for first, (_, offset, kinds, values, exception) in zip(owners, frames, strict=True)
         )
     restore(made, flags, tempval, frames=frames, handled=handled, call=call)
+    _give_context(task, made)
     if attributes := getattr(task, "__dict__", None):
         made.__dict__.update(attributes)
     return made
@@ -142,4 +170,22 @@ def _copied_owner(first: Any, memo: dict[int, Any]) -> Any:
     function = _native.generator_function(first)
     made = make_generator(function, first.__name__, first.__qualname__)
     memo[id(first)] = made
+    return made
+
+
+def deepcopy_tasklet(task: _native.tasklet, memo: dict[int, Any]) -> _native.tasklet:
+    """Return one that goes on from the same place and shares nothing: `copy.deepcopy(tasklet)`.
+
+    It has a copy of the context. What both the frames and the context hold is one object there,
+    too; values that only the context holds are shared.
+    """
+    function, arguments, *state = task.__reduce_ex__(pickle.DEFAULT_PROTOCOL)  # type: ignore[misc]
+    made: _native.tasklet = function(*arguments)
+    memo[id(task)] = made
+    if state:
+        made.__setstate__(copy.deepcopy(state[0], memo))
+    context = _give_context(task, made)
+    for variable, value in list(context.items()) if context is not None else ():
+        if id(value) in memo:
+            context.run(variable.set, memo[id(value)])  # type: ignore[union-attr]
     return made

@@ -19,7 +19,7 @@ another one's are refused before anything is restored.
 import copyreg
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import _GeneratorContextManager
 from functools import partial
 from pickle import PicklingError, UnpicklingError
@@ -67,8 +67,10 @@ def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
     return f"local {names[place]!r}" if place < len(names) else "an operand"
 
 
-def _check(function: FunctionType, frame: Frame) -> None:
-    """PicklingError that names the first value in it that cannot be pickled."""
+def check(
+    function: FunctionType, frame: Frame, refusal: Callable[[Any], str | None] = refusal
+) -> None:
+    """PicklingError that names the first value in it that cannot be pickled, or is refused."""
     _, offset, kinds, values, _ = frame
     for index, value in enumerate(values):
         why = refusal(value)
@@ -92,7 +94,7 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
 def _frame(frame: Frame) -> Frame:
     first, offset, kinds, values, handled = frame
     if not PLAIN.issuperset(map(type, values)):
-        _check(first if type(first) is FunctionType else _native.generator_function(first), frame)
+        check(first if type(first) is FunctionType else _native.generator_function(first), frame)
     first = wrap_owner(first) if type(first) is FunctionType else wrap(first)
     return first, offset, kinds, wrapped(values), wrap(handled)
 

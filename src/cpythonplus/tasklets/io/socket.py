@@ -279,6 +279,19 @@ class socket(_stock.socket):
             return errno.EAGAIN
 
     def _connect(self, address: "Address") -> int:
+        """Connect; what is no Exception, TaskletExit above all, closes the socket.
+
+        Programs close it where connect() raises OSError, and would leave it to the collector.
+        """
+        try:
+            return self._connect_and_wait(address)
+        except Exception:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect_and_wait(self, address: "Address") -> int:
         address = self._resolved(address)
         code = super().connect_ex(address)
         if self._timeout == 0.0:
