@@ -4,6 +4,7 @@ import contextlib
 import functools
 import itertools
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -564,6 +565,54 @@ def methods(log: Log) -> None:
     log.append(part())
 
 
+def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Counts calls, with a lock, in a variable that is the function's."""
+    lock, count = threading.Lock(), 0
+
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        nonlocal count
+        with lock:
+            count += 1
+        result = function(*args)
+        with lock:
+            count += 1
+        return result, wrapper.count() % 2  # type: ignore[attr-defined]
+
+    wrapper.count = lambda: count  # type: ignore[attr-defined]
+    return wrapper
+
+
+@counted
+def counted_stop(value: int) -> int:
+    return int(stop(value))
+
+
+@counted
+def counted_numbers(value: int) -> Iterator[int]:
+    yield int(stop(value))
+    yield from plain_numbers(2)
+
+
+@functools.singledispatch
+def by_kind(value: Any) -> Any:
+    return stop(value)
+
+
+@by_kind.register
+def _(value: int) -> Any:
+    return stop(value + 1)
+
+
+def behind_decorators(log: Log) -> None:
+    before = counted_stop.count()  # type: ignore[attr-defined]
+    log.append(counted_stop(3))
+    log.append(counted_stop.count() - before)  # type: ignore[attr-defined]
+    numbers, _ = counted_numbers(4)
+    log.append([stop(number) for number in numbers])
+    log.append((by_kind("a"), by_kind(1)))
+
+
 class Passing(Derived):
     """Passes on whatever arguments it gets."""
 
@@ -639,7 +688,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
-    *(groups_left_early, held_twice, passed_on, partials),
+    *(groups_left_early, held_twice, passed_on, partials, behind_decorators),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
 

@@ -15,10 +15,12 @@ from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodTy
 from typing import Any
 
 from cpythonplus import _native
+from cpythonplus.tasklets._code import has_name
 from cpythonplus.tasklets._iterators import KINDS, reduced
 from cpythonplus.tasklets._pickling import (
     CoroutineIteratorType,
     check,
+    function_of,
     make_generator,
     restore,
 )
@@ -48,7 +50,7 @@ def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
 def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
     """Itself, unless it shares a variable with a frame that is copied."""
     cells = function.__closure__ or ()
-    if not any(id(cell) in memo for cell in cells):
+    if all(memo.get(id(cell), cell) is cell for cell in cells):
         return function
     made = FunctionType(
         function.__code__,
@@ -64,12 +66,19 @@ def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionTy
     return made
 
 
+def _share_named_cells(function: FunctionType | None, memo: dict[int, Any]) -> None:
+    """Variables around a function of a module, such as a decorator's, are no part of the state."""
+    if function is not None and function.__closure__ and has_name(function):
+        memo.update((id(cell), cell) for cell in function.__closure__)
+
+
 def _copied_generator(generator: Any, memo: dict[int, Any]) -> Any:
     state = _native.generator_capture(generator, PicklingError)
     function = _native.generator_function(generator)
     is_coroutine = type(generator) is CoroutineType
     made = make_generator(function, generator.__name__, generator.__qualname__, is_coroutine)
     memo[id(generator)] = made
+    _share_named_cells(function, memo)
     if state is not None:
         offset, kinds, values, handled, number = state
         values = _copied_values(values, memo)
@@ -146,9 +155,10 @@ def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
     made = type(task).__new__(type(task))
     memo: dict[int, Any] = {}
     if frames is not None:
-        for first, *rest in frames:
-            function = first if type(first) is FunctionType else _native.generator_function(first)
-            check(function, (first, *rest), _why_not)
+        for frame in frames:
+            function = function_of(frame[0])
+            check(function, frame, _why_not)
+            _share_named_cells(function, memo)
         owners = [_copied_owner(first, memo) for first, *_ in frames]
         for frame in frames:
             _copied_values(tuple(each for each in frame[3] if type(each) is CellType), memo)

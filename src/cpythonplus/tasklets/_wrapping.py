@@ -172,6 +172,11 @@ def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
     return found
 
 
+def is_wrapped(value: Any) -> bool:
+    """Whether something stands for it at the moment."""
+    return id(value) in _wrappers
+
+
 def wrap(value: Any) -> Any:
     """Return the value, or what stands for it in a pickle."""
     kind = type(value)
