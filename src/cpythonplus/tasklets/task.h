@@ -62,6 +62,7 @@ struct plus_tasklet {
     bool uncalled;    /* parked from inside of a finaliser; see frames.h */
     bool between;     /* parked by a watchdog between two instructions; see frames.h */
     bool own_context; /* given before its arguments were */
+    bool has_greenlets; /* fence.c's: some may have copies of what lies on its C stack */
     bool vacated;     /* has begun, and was taken off its C stack; see vacating.c */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
