@@ -5,7 +5,7 @@ import functools
 import itertools
 import sys
 import threading
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -166,6 +166,29 @@ def held_twice(log: Log) -> None:
         stop()
         log.append(next(both[0]))
         del both
+
+
+def containers(log: Log) -> None:
+    """What lies in them shares variables with the function, and is the same as in others."""
+    n, missing = 1, (lambda: n)
+    functions = [lambda: n, (lambda: n + 1, [lambda: n + 2])]
+    by_name: dict[str, Any] = {"f": functions[0], "all": functions}
+    queue = deque([missing], 3)
+    default = defaultdict(lambda: [n])
+    part = functools.partial(missing)
+    steps = plain_numbers(3)
+    both = [steps, {missing: n}]
+    both.append(both)
+    numbers = enumerate("abcd")
+    where = [numbers, [numbers]]
+    next(steps)
+    stop()
+    n = 5
+    log.append((functions[0](), functions[1][0](), functions[1][1][0]()))  # type: ignore[operator, index]
+    log.append((by_name["f"] is functions[0], by_name["all"] is functions, queue[0](), part()))
+    log.append((default["x"], queue.maxlen, next(both[0]), next(steps), both[2] is both))  # type: ignore[call-overload]
+    log.append((next(iter(both[1])) is missing, queue[0] is missing))  # type: ignore[call-overload]
+    log.append([next(each) for each in (numbers, where[0], where[1][0])])  # type: ignore[call-overload, index]
 
 
 def handlers(log: Log) -> None:
@@ -688,7 +711,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
-    *(groups_left_early, held_twice, passed_on, partials, behind_decorators),
+    *(groups_left_early, held_twice, passed_on, partials, behind_decorators, containers),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
 

@@ -24,11 +24,18 @@ from cpythonplus.tasklets._pickling import (
     make_generator,
     restore,
 )
+from cpythonplus.tasklets._wrapping import CONTAINERS, leads, remade
+
+
+_DIRECT = -1
+"""Under this key of a memo: ids of the iterators and generators that the frames have."""
 
 
 def _copied(obj: Any, memo: dict[int, Any]) -> Any:
     """What belongs to the state of frames, once more; anything else as it is."""
     kind = type(obj)
+    if kind in CONTAINERS:
+        return _copied_container(obj, memo)
     if kind not in _COPIERS and not _is_iterator(kind):
         return obj
     if id(obj) not in memo:
@@ -36,15 +43,56 @@ def _copied(obj: Any, memo: dict[int, Any]) -> Any:
     return memo[id(obj)]
 
 
+def _copied_container(container: Any, memo: dict[int, Any]) -> Any:
+    """Itself, unless something in it shares a variable with the frames, or lies in them, too."""
+    if id(container) in memo or not leads(container, lambda each: _is_of_state(each, memo)):
+        return memo.get(id(container), container)
+    function, arguments, *rest = remade(container, lambda each: _copied_inside(each, memo))
+    if id(container) in memo:  # it leads to itself
+        return memo[id(container)]
+    made = memo[id(container)] = function(*arguments)
+    _, items, pairs = (*rest, None, None, None)[:3]
+    for each in items or ():
+        made.append(each)
+    for key, value in pairs or ():
+        made[key] = value
+    return made
+
+
+def _is_of_state(obj: Any, memo: dict[int, Any]) -> bool:
+    """Whether the frames that are copied have it, or share a variable with it."""
+    if memo.get(id(obj), obj) is not obj or id(obj) in memo[_DIRECT]:
+        return True
+    kind = type(obj)
+    if kind in CONTAINERS:
+        return leads(obj, lambda each: _is_of_state(each, memo))
+    if kind is MethodType:
+        return _is_of_state(obj.__func__, memo) or _is_of_state(obj.__self__, memo)
+    if kind in (GeneratorType, CoroutineType):
+        obj, kind = _native.generator_function(obj), FunctionType
+    elif _is_iterator(kind):
+        try:
+            _, arguments, state, _ = reduced(obj)
+        except PicklingError:
+            return False
+        return _is_of_state((arguments, state), memo)
+    cells = getattr(obj, "__closure__", None) if kind is FunctionType else None
+    return any(memo.get(id(cell), cell) is not cell for cell in cells or ())
+
+
+def _copied_inside(obj: Any, memo: dict[int, Any]) -> Any:
+    if type(obj) in CONTAINERS or _is_of_state(obj, memo):
+        return _copied(obj, memo)
+    return obj
+
+
 def _copied_method(method: MethodType, memo: dict[int, Any]) -> MethodType:
     return MethodType(_copied(method.__func__, memo), _copied(method.__self__, memo))
 
 
 def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
-    made = memo[id(cell)] = CellType()
-    with suppress(ValueError):  # it is empty
-        made.cell_contents = _copied(cell.cell_contents, memo)
-    return made
+    _copy_cells((cell,), memo)
+    return memo[id(cell)]  # type: ignore[no-any-return]
 
 
 def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
@@ -91,6 +139,10 @@ def _copied_coroutine_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
     return _copied(coroutine, memo).__await__()
 
 
+def _is_copied(kind: type) -> bool:
+    return kind in (GeneratorType, CoroutineType) or _is_iterator(kind)
+
+
 def _is_iterator(kind: type) -> bool:
     if kind in KINDS:
         return True
@@ -111,10 +163,30 @@ def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
 def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
     if type(values) is not tuple:
         return _copied(values, memo)
-    cells = [each for each in values if type(each) is CellType]
-    for cell in cells:  # first of all: functions are asked whether they share one
-        _copied(cell, memo)
+    _copy_cells(values, memo)
+    for each in values:  # before containers: they are asked whether they lead to one of these
+        if type(each) not in CONTAINERS:
+            _copied(each, memo)
     return tuple(_copied(each, memo) for each in values)
+
+
+def _contents(cell: CellType) -> list[Any]:
+    with suppress(ValueError):  # it is empty
+        return [cell.cell_contents]
+    return []
+
+
+def _copy_cells(values: Any, memo: dict[int, Any]) -> None:
+    """First of all: functions are asked whether they share one, also those that lie in cells."""
+    cells = [each for each in values if type(each) is CellType and id(each) not in memo]
+    for cell in cells:
+        memo[id(cell)] = CellType()
+    contents = []
+    for cell in cells:
+        contents += [(memo[id(cell)], each) for each in _contents(cell)]
+    contents.sort(key=lambda each: type(each[1]) in CONTAINERS)
+    for made, value in contents:
+        made.cell_contents = _copied(value, memo)
 
 
 _COPIERS: dict[type, Any] = {
@@ -153,15 +225,21 @@ def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
     if channel is not None:
         raise PicklingError("a tasklet that waits in a channel cannot be copied, but pickled")
     made = type(task).__new__(type(task))
-    memo: dict[int, Any] = {}
+    memo: dict[int, Any] = {_DIRECT: set()}
     if frames is not None:
         for frame in frames:
             function = function_of(frame[0])
             check(function, frame, _why_not)
             _share_named_cells(function, memo)
         owners = [_copied_owner(first, memo) for first, *_ in frames]
+        values = [each for frame in frames for each in frame[3]]
+        contents = [each for cell in values if type(cell) is CellType for each in _contents(cell)]
+        memo[_DIRECT] = {id(each) for each in (*values, *contents) if _is_copied(type(each))}
+        _copy_cells(values, memo)
         for frame in frames:
-            _copied_values(tuple(each for each in frame[3] if type(each) is CellType), memo)
+            for each in frame[3]:
+                if type(each) not in CONTAINERS:
+                    _copied(each, memo)
         frames = tuple(
             (first, offset, kinds, _copied_values(values, memo), exception)
             for first, (_, offset, kinds, values, exception) in zip(owners, frames, strict=True)

@@ -3,6 +3,7 @@
 import copyreg
 import itertools
 import warnings
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from pickle import PicklingError, UnpicklingError
 from typing import Any
@@ -146,13 +147,22 @@ def _reduce_for_all(iterator: Any) -> Any:
     return remade, reduced(iterator)
 
 
-reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=True)
+def _always(_: Any) -> bool:
+    return True
+
+
+reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=_always)
 # What they ask may be one of those, or a generator, or call a local function.
-for _kind in (enumerate, filter, map, reversed, zip, type(iter(int, 1))):
-    reduce_as(_kind, _reduce, pickled=True)
+_OF_CONTAINERS: tuple[Any, ...] = ([], set(), {}, {}.values(), {}.items(), deque(), OrderedDict())
+for _kind in (
+    *(enumerate, filter, map, reversed, zip, type(iter(int, 1))),
+    *(type(iter(each)) for each in _OF_CONTAINERS),
+    *(type(reversed(each)) for each in _OF_CONTAINERS if hasattr(each, "__reversed__")),
+):
+    reduce_as(_kind, _reduce, pickled=_always)
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
-        reduce_as(_kind, _reduce, pickled=True)
+        reduce_as(_kind, _reduce, pickled=_always)
         # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
         copyreg.pickle(_kind, _reduce_for_all)
     elif _kind in _BY_FIELDS:

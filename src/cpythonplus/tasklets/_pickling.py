@@ -39,6 +39,7 @@ from cpythonplus.tasklets import _iterators  # noqa: F401  # it registers how th
 from cpythonplus.tasklets._code import VERSION, cell_by_name, name_of, version_text
 from cpythonplus.tasklets._wrapping import (
     PLAIN,
+    are_plain,
     is_wrapped,
     owner,
     reduce_as,
@@ -206,7 +207,7 @@ def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
     """The frames of functions that hold nothing but what pickle can do; else None."""
     written = []
     for first, offset, kinds, values, _ in frames:
-        if type(first) is not FunctionType or not PLAIN.issuperset(map(type, values)):
+        if type(first) is not FunctionType or not are_plain(values):
             return None
         written.append((wrap_owner(first), offset, kinds, values, None))
     return tuple(written)
@@ -394,12 +395,27 @@ def _made_method(function: Any, instance: Any) -> MethodType:
     return MethodType(function, instance)
 
 
-def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
+def _is_found(method: MethodType) -> bool:
+    """Whether an object has the method by the function's name, which is how pickle writes it."""
+    it, function = method.__self__, method.__func__
+    name = getattr(function, "__name__", "")
+    for each in (it if isinstance(it, type) else type(it)).__mro__:
+        if name in vars(each):
+            found = vars(each)[name]
+            break
+    else:
+        return False
+    if isinstance(it, type):
+        return isinstance(found, classmethod) and found.__func__ is function
+    return found is function and name not in getattr(it, "__dict__", ())
+
+
+def _reduce_method(method: MethodType, wrap: Callable[[Any], Any]) -> tuple[Any, ...]:
     """Pickle would look for the function under its name in the object."""
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
-reduce_as(MethodType, _reduce_method)
+reduce_as(MethodType, _reduce_method, pickled=_is_found)
 reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)
