@@ -1,5 +1,7 @@
 """Descriptors that are always ready: who uses them lets the other tasklets have their turns."""
 
+# ruff: noqa: ANN401 (sockets of a module that may be missing)
+
 import select as stock_select
 import socket as stock
 from collections.abc import Callable, Iterator
@@ -118,7 +120,7 @@ def test_a_listener() -> None:
 def test_what_never_waits_does_not_give_way(readable: Any) -> None:
     """The others may be in the midst of something that goes by that."""
     readable.settimeout(0)
-    turns = []
+    turns: list[int] = []
     tasklet(turns.append)(1)
     limit = monotonic() + 0.05
     while monotonic() < limit:

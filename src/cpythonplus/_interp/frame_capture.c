@@ -324,7 +324,8 @@ amounts_to(PyObject *callable, PyObject *function)
 /* Partials that have `first` as their only argument. */
 struct partials {
     PyObject *first, *function;
-    bool leads, leads_elsewhere; /* to `function`; the former: and somebody beside the variable has it */
+    bool leads;           /* one leads to `function`, and somebody beside the variable has it */
+    bool leads_elsewhere; /* one does not */
 };
 
 static void
@@ -492,7 +493,8 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     int partial_leads = check_partial(outer, inner);
     PyObject *callable = partial_leads < 0 ? NULL : called_by(outer, inner);
 
-    if (partial_leads > 0 || is_bound(outer, inner) || amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
+    if (partial_leads > 0 || is_bound(outer, inner) ||
+        amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
         return 0;
     }
     inner->made = made_by(callable, inner->frame);

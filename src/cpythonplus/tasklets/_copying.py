@@ -26,7 +26,6 @@ from cpythonplus.tasklets._pickling import (
 )
 from cpythonplus.tasklets._wrapping import CONTAINERS, leads, remade
 
-
 _DIRECT = -1
 """Under this key of a memo: ids of the iterators and generators that the frames have."""
 
@@ -267,7 +266,8 @@ def deepcopy_tasklet(task: _native.tasklet, memo: dict[int, Any]) -> _native.tas
     It has a copy of the context. What both the frames and the context hold is one object there,
     too; values that only the context holds are shared.
     """
-    function, arguments, *state = task.__reduce_ex__(pickle.DEFAULT_PROTOCOL)  # type: ignore[misc]
+    reduced: Any = task.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    function, arguments, *state = reduced
     made: _native.tasklet = function(*arguments)
     memo[id(task)] = made
     if state:

@@ -154,6 +154,7 @@ def _always(_: Any) -> bool:
 reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=_always)
 # What they ask may be one of those, or a generator, or call a local function.
 _OF_CONTAINERS: tuple[Any, ...] = ([], set(), {}, {}.values(), {}.items(), deque(), OrderedDict())
+_kind: Any
 for _kind in (
     *(enumerate, filter, map, reversed, zip, type(iter(int, 1))),
     *(type(iter(each)) for each in _OF_CONTAINERS),

@@ -98,7 +98,9 @@ def _refusal_within(value: Any, around: frozenset[int] = frozenset()) -> str | N
 
 
 def check(
-    function: FunctionType | None, frame: Frame, refusal: Callable[[Any], str | None] = _refusal_within
+    function: FunctionType | None,
+    frame: Frame,
+    refusal: Callable[[Any], str | None] = _refusal_within,
 ) -> None:
     """PicklingError that names the first value in it that cannot be pickled, or is refused."""
     _, offset, kinds, values, _ = frame

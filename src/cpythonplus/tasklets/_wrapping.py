@@ -4,12 +4,12 @@ pickle asks `copyreg` and the class how to write an object, and of functions and
 the name. Changing that for everybody would change programs that have nothing to do with tasklets.
 So what lies *directly* in a frame, a cell or a generator is put into a wrapper, whose `__reduce__`
 gives the object back. An object has one wrapper while that lives, and a pickler keeps what it has
-written: so an object that is met twice in one pickle is one object again when it is loaded. An object
-that pickle can write as well, an iterator over a list, has none: it may lie deeper, too, where pickle
-meets the object itself, and would write two.
+written: so an object that is met twice in one pickle is one object again when it is loaded. What
+pickle can write as well, such as an iterator over a list, has none: it may lie deeper, too, where
+pickle meets the object itself, and would write two.
 
-So are the containers of the language and `functools.partial`, where such an object lies in one: a list
-of lambdas. `Pickler` does the same for objects that lie deeper, without wrappers.
+So are the containers of the language and `functools.partial`, where such an object lies in one: a
+list of lambdas. `Pickler` does the same for objects that lie deeper, without wrappers.
 """
 
 import copy
@@ -143,9 +143,7 @@ _PICKLED: dict[type, Callable[[Any], bool]] = {}
 """Whether pickle can write one of those, unless it leads to what pickle cannot write."""
 
 
-def reduce_as(
-    kind: type, reduce: Reduce, *, pickled: Callable[[Any], bool] | None = None
-) -> None:
+def reduce_as(kind: type, reduce: Reduce, *, pickled: Callable[[Any], bool] | None = None) -> None:
     """Have objects of exactly this class written so; pickled: whether pickle can write one."""
     _REDUCERS[kind] = reduce
     if pickled is not None:

@@ -116,7 +116,7 @@ plus_give_way(struct plus_scheduler *sched)
         sched->in_callback || sched->turn.trap || task->atomic) {
         return 0;
     }
-    plus_look(sched, plus_now_ns()); /* now: else who is awaited had its turn after the caller's next one */
+    plus_look(sched, plus_now_ns()); /* else it came at the switch, too late to take part in it */
     int result = plus_sleep_until(sched, 0);
 
     sched->io.eager = task;

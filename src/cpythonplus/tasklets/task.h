@@ -57,13 +57,13 @@ struct plus_tasklet {
     bool alive;           /* bound with arguments and not finished, or main */
     bool started;         /* has Python frames or a C stack */
     bool is_main;
-    bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
-    bool awaits;      /* counted in its scheduler's io.waiting */
-    bool uncalled;    /* parked from inside of a finaliser; see frames.h */
-    bool between;     /* parked by a watchdog between two instructions; see frames.h */
-    bool own_context; /* given before its arguments were */
+    bool abandoned;     /* never runs again, see plus_tasklet_abandon() */
+    bool awaits;        /* counted in its scheduler's io.waiting */
+    bool uncalled;      /* parked from inside of a finaliser; see frames.h */
+    bool between;       /* parked by a watchdog between two instructions; see frames.h */
+    bool own_context;   /* given before its arguments were */
     bool has_greenlets; /* fence.c's: some may have copies of what lies on its C stack */
-    bool vacated;     /* has begun, and was taken off its C stack; see vacating.c */
+    bool vacated;       /* has begun, and was taken off its C stack; see vacating.c */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
     PyObject *due;        /* exception that it gets when it next switches or waits, or NULL */
@@ -137,11 +137,11 @@ struct plus_parking_lot {
 
 /* poller.c's; of `sleeps` hub.c's, too; of `eager` hub.c's and parking.c's. */
 struct plus_readiness {
-    struct plus_poller *poller; /* or NULL */
-    bool sleeps;                /* the thread does, without a loop */
-    uint32_t waiting;           /* how many tasklets wait for descriptors */
-    const struct plus_tasklet *eager; /* it has not waited since eager_ns, on the coarse clock; only compared */
-    uint64_t eager_ns;
+    struct plus_poller *poller;       /* or NULL */
+    bool sleeps;                      /* the thread does, without a loop */
+    uint32_t waiting;                 /* how many tasklets wait for descriptors */
+    const struct plus_tasklet *eager; /* has not waited since eager_ns; only compared */
+    uint64_t eager_ns;                /* on the coarse clock */
 };
 
 /* loop.c's and hub.c's. */
