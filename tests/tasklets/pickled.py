@@ -4,7 +4,8 @@ import contextlib
 import functools
 import itertools
 import sys
-from collections import deque
+import threading
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -139,6 +140,55 @@ def groups_and_tees(log: Log) -> None:
             log.append((item, stop(item)))
     log.append(sum(itertools.islice(second, stop(60))))
     log.append((list(first), sum(second), list(source)))
+
+
+def groups_left_early(log: Log) -> None:
+    for key, group in itertools.groupby("aabbca"):
+        stop()
+        for item in group:
+            log.append((key, stop(item)))
+            if key == "b":
+                break
+        stop()
+    both = [itertools.groupby([1, 2, 3, 1], is_small)]
+    if sys.version_info < (3, 14):  # pickle alone cannot
+        _, group = next(both[0])
+        log.append((next(group), stop()))
+        log.append([key for key, _ in both[0]])
+
+
+def held_twice(log: Log) -> None:
+    """An iterator is in a variable and in a list, and stays one."""
+    numbers = iter([1, 2, 3, 4, 5, 6, 7, 8])
+    for one in (enumerate(numbers), zip(numbers), map(str, numbers), filter(None, numbers)):
+        both = [one]
+        next(one)
+        stop()
+        log.append(next(both[0]))
+        del both
+
+
+def containers(log: Log) -> None:
+    """What lies in them shares variables with the function, and is the same as in others."""
+    n, missing = 1, (lambda: n)
+    functions = [lambda: n, (lambda: n + 1, [lambda: n + 2])]
+    by_name: dict[str, Any] = {"f": functions[0], "all": functions}
+    queue = deque([missing], 3)
+    default = defaultdict(lambda: [n])
+    part = functools.partial(missing)
+    steps = plain_numbers(3)
+    both = [steps, {missing: n}]
+    both.append(both)
+    numbers = enumerate("abcd")
+    where = [numbers, [numbers]]
+    next(steps)
+    stop()
+    n = 5
+    log.append((functions[0](), functions[1][0](), functions[1][1][0]()))  # type: ignore[operator, index]
+    log.append((by_name["f"] is functions[0], by_name["all"] is functions, queue[0](), part()))
+    log.append((default["x"], queue.maxlen, next(both[0]), next(steps), both[2] is both))  # type: ignore[call-overload]
+    log.append((next(iter(both[1])) is missing, queue[0] is missing))  # type: ignore[call-overload]
+    log.append([next(each) for each in (numbers, where[0], where[1][0])])  # type: ignore[call-overload, index]
 
 
 def handlers(log: Log) -> None:
@@ -538,6 +588,98 @@ def methods(log: Log) -> None:
     log.append(part())
 
 
+def counted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Counts calls, with a lock, in a variable that is the function's."""
+    lock, count = threading.Lock(), 0
+
+    @functools.wraps(function)
+    def wrapper(*args: Any) -> Any:
+        nonlocal count
+        with lock:
+            count += 1
+        result = function(*args)
+        with lock:
+            count += 1
+        return result, wrapper.count() % 2  # type: ignore[attr-defined]
+
+    wrapper.count = lambda: count  # type: ignore[attr-defined]
+    return wrapper
+
+
+@counted
+def counted_stop(value: int) -> int:
+    return int(stop(value))
+
+
+@counted
+def counted_numbers(value: int) -> Iterator[int]:
+    yield int(stop(value))
+    yield from plain_numbers(2)
+
+
+@functools.singledispatch
+def by_kind(value: Any) -> Any:
+    return stop(value)
+
+
+@by_kind.register
+def _(value: int) -> Any:
+    return stop(value + 1)
+
+
+def behind_decorators(log: Log) -> None:
+    before = counted_stop.count()  # type: ignore[attr-defined]
+    log.append(counted_stop(3))
+    log.append(counted_stop.count() - before)  # type: ignore[attr-defined]
+    numbers, _ = counted_numbers(4)
+    log.append([stop(number) for number in numbers])
+    log.append((by_kind("a"), by_kind(1)))
+
+
+class Passing(Derived):
+    """Passes on whatever arguments it gets."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+
+    def method(self, *args: Any, **kwargs: Any) -> int:
+        return super().method(*args, **kwargs)
+
+    def kept(self, *args: Any) -> tuple[Any, ...]:
+        return (lambda: (self, *stop(args)))()[1:]
+
+    @classmethod
+    def make(cls, *args: Any) -> "Passing":
+        return super().make(*args)  # type: ignore[return-value]
+
+
+def passed_on(log: Log) -> None:
+    for i in range(12):
+        one = Passing(i)
+        log.append((one.x, one.method(y=1), one.method(*[2]), one.kept(*"ab"), one(*[3])))
+        log.append((Passing.make(*[i]).x, stop(*[one.x]), Passing(**{"x": i}).x))
+
+
+def takes_all(*args: Any, **kwargs: Any) -> Any:
+    return stop((args, kwargs))
+
+
+PART = functools.partial(takes_all, 0)
+
+
+def partials(log: Log) -> None:
+    parts = [functools.partial(takes_all, *args) for args in ((), (1,), ({"a": 1},), (2, 3))]
+    for i in range(12):
+        for part in parts:
+            with_name = functools.partial(part, name=i)
+            log.append((part(4), part(), part(k=5), part(*[6]), with_name(7)))
+        log.append(PART(i))
+    of_function = functools.partial(takes_all, is_small)
+    log.append(len(of_function(8)))
+    of_partial = functools.partial(of_function)
+    log.append(len(of_partial(9)))
+
+
 def unbound_locals(log: Log) -> None:
     gone = kept = 1
     del gone
@@ -569,6 +711,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
+    *(groups_left_early, held_twice, passed_on, partials, behind_decorators, containers),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )
 

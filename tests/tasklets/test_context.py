@@ -5,6 +5,9 @@
 # (wrong calls are part of the tests)
 
 import asyncio
+import copy
+import decimal
+import pickle
 import threading
 from collections.abc import Callable
 from contextvars import Context, ContextVar
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 
 from cpythonplus import tasklets
-from cpythonplus.tasklets import getcurrent, getmain, run, schedule, tasklet
+from cpythonplus.tasklets import getcurrent, getmain, run, schedule, schedule_remove, tasklet
 
 Log = list[Any]
 
@@ -324,3 +327,80 @@ class TestAsyncio:
         tasklet(asyncio.run)(whole())
         run()
         assert log == ["red", "blue"]
+
+
+# ---- copies ------------------------------------------------------------------------------------
+
+
+class Settings:
+    value = 0
+
+
+settings: ContextVar[Settings] = ContextVar("settings")
+
+
+def uses_context(log: Log) -> None:
+    mine = Settings()
+    settings.set(mine)
+    colour.set("red")
+    with decimal.localcontext() as context:
+        context.prec = 6
+        schedule_remove()
+        log.append((colour.get(), settings.get() is mine, str(decimal.Decimal(1) / 3)))
+        colour.set("blue")
+    schedule_remove()
+    log.append((colour.get(), str(decimal.Decimal(1) / 3)[:9]))
+
+
+class TestCopies:
+    @pytest.mark.parametrize("how", [copy.copy, copy.deepcopy])
+    def test_a_copy_goes_on_with_the_values(self, how: Callable[[Any], Any]) -> None:
+        log: Log = []
+        # The list is shared, as it is to be looked at.
+        task = tasklet(uses_context)(log)
+        run()
+        memo = {id(log): log}
+        made = how(task) if how is copy.copy else copy.deepcopy(task, memo)
+        made.insert()
+        run()
+        assert log == [("red", True, "0.333333")]
+        again = copy.copy(made)  # the values of the copy, not of the original
+        for each in (again, task):
+            each.insert()
+            run()
+        assert log[1:] == [("blue", "0.3333333"), ("red", True, "0.333333")]
+        made.kill()
+        task.kill()
+
+    def test_a_copy_has_a_context_of_its_own(self) -> None:
+        def work() -> None:
+            colour.set("red")
+            schedule_remove()
+
+        task = tasklet(work)()
+        run()
+        made = copy.copy(task)
+        made.context_run(colour.set, "blue")
+        assert task.context_run(colour.get) == "red"
+        begun_never = tasklet(colour.get, ())
+        begun_never.context_run(colour.set, "green")
+        assert copy.copy(begun_never).context_run(colour.get) == "green"
+        for each in (task, made, begun_never):
+            each.kill()
+
+    def test_a_token_is_refused(self) -> None:
+        def work() -> None:
+            token = colour.set("red")
+            schedule_remove()
+            colour.reset(token)
+            schedule_remove()
+
+        task = tasklet(work)()
+        run()
+        for how in (copy.copy, copy.deepcopy):
+            with pytest.raises(pickle.PicklingError, match=r"local 'token' of .*work\(\) line"):
+                how(task)
+        task.insert()
+        run()
+        copy.copy(task).kill()  # it has been used
+        task.kill()

@@ -330,6 +330,31 @@ for target in (destructor, resistance):
         )
         assert child.out == "1\n1\n"
 
+    def test_one_that_does_not_end_keeps_no_other_one_from_its_end(self) -> None:
+        child = run_child(
+            IMPORTS
+            + """
+def stubborn():
+    while True:
+        try:
+            tasklets.schedule_remove()
+        except TaskletExit:
+            pass
+
+def other(name):
+    try:
+        tasklets.schedule_remove()
+    finally:
+        print(name)
+
+tasklet(stubborn)()
+for name in "abc":
+    tasklet(other)(name)
+run()
+"""
+        )
+        assert child.out == "a\nb\nc\n"
+
     def test_channels_forget_tasklets_whose_thread_is_gone(self) -> None:
         """What is sent to them would be lost."""
         child = run_child(

@@ -301,6 +301,41 @@ def child(code: str) -> None:
     run_child(PRELUDE + code, timeout=40)
 
 
+@pytest.mark.parametrize("connect", ["connect", "connect_ex"])
+def test_what_ends_connect_for_good_closes_the_socket(connect: str) -> None:
+    child(f"""
+from cpythonplus.tasklets import io, TaskletExit
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen(0)
+fill = [stock.socket() for _ in range(3)]
+for each in fill:
+    each.setblocking(False)
+    each.connect_ex(listener.getsockname())
+
+def connects(ends, it):
+    try:
+        it.{connect}(listener.getsockname())
+    finally:
+        log.append((ends, it.fileno()))
+
+def limited(it):
+    with io.timeout(0.001):
+        connects("time", it)
+
+one, two, three = (socket.socket() for _ in range(3))
+task = parked(tasklet(connects)("killed", one))
+task.kill()
+until(tasklet(note)("limited", limited, two))
+three.settimeout(0.001)
+until(tasklet(note)("timed out", connects, "stays", three))
+assert log[0] == ("killed", -1), log
+assert log[1] == ("time", -1) and type(log[2][1]) is TimeoutError, log
+assert log[3][0] == "stays" and log[3][1] >= 0, log
+three.close()
+""")
+
+
 def test_only_the_tasklet_waits() -> None:
     child("""
 one, other = socket.socketpair()

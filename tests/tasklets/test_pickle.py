@@ -1,6 +1,7 @@
 """Tasklets that go on from a pickle."""
 
 import contextlib
+import contextvars
 import copy
 import functools
 import itertools
@@ -84,7 +85,11 @@ def test_goes_on_as_if_nothing_had_been(case: Callable[[Any], None], hop: str) -
     assert [log] == RESULTS
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case is not pickled.behind_decorators],  # a lock cannot travel
+    ids=lambda case: case.__name__,
+)
 def test_by_value(case: Callable[[Any], None]) -> None:
     def hop(it: object) -> object:
         with tasklets.pickling(code="value"):
@@ -402,7 +407,7 @@ def test_fields_that_do_not_fit_leave_an_iterator_as_it_was() -> None:
                 accepted += 1  # it fits, though it is another state
                 with contextlib.suppress(TypeError, ValueError):
                     list(itertools.islice(made, 5))
-    assert refused > accepted
+    assert min(refused, accepted) > 20
     with pytest.raises(pickle.UnpicklingError, match="not the state of this iterator"):
         _iterators.set_iterator_state(iter("abc"), (0,))
 
@@ -518,7 +523,8 @@ def test_a_traceback_stays_behind_and_is_there() -> None:
     assert RESULTS == [[None, "raised_before_it_was_pickled"]]
 
 
-def test_a_traceback_in_a_tuple_needs_the_pickler() -> None:
+@pytest.mark.parametrize("dumps", [pickle.dumps, tasklets.dumps])
+def test_a_traceback_in_a_tuple(dumps: Callable[[object], bytes]) -> None:
     def work() -> None:
         found: Any = None
         try:
@@ -529,10 +535,14 @@ def test_a_traceback_in_a_tuple_needs_the_pickler() -> None:
         RESULTS.append([found[0], found[2] and found[2].tb_frame.f_code.co_name])
 
     task = started(work)
-    with pytest.raises(TypeError, match=r"^cannot pickle 'traceback' object"):
-        pickle.dumps(task)
-    finish(pickle.loads(tasklets.dumps(task)))
+    finish(pickle.loads(dumps(task)))
     assert RESULTS.pop() == [ValueError, "raised_before_it_was_pickled"]
+
+
+class Holder:
+    """Has what pickle alone cannot write."""
+
+    many: list[Callable[[], int]]
 
 
 class Calls:
@@ -640,8 +650,47 @@ def holds_view() -> None:
     stop(len(view))
 
 
+def around_a_lock() -> Callable[[], None]:
+    lock = threading.Lock()
+
+    def inner() -> None:
+        with lock:
+            pass
+        stop()
+
+    return inner
+
+
+def holds_around_lock() -> None:
+    inner = around_a_lock()
+    stop()
+    inner()
+
+
+def calls_around_lock() -> None:
+    around_a_lock()()
+
+
 def in_max() -> None:
     max([1], key=stop)
+
+
+def in_context() -> None:
+    """Up to 3.12 the function lies where the partial was, which calls C code with it."""
+    run_there: Any = contextvars.copy_context().run
+    functools.partial(run_there, pickled.takes_all)(1)
+
+
+class Stops:
+    def __call__(self, _: object) -> None:
+        stop()
+
+
+def in_context_too() -> None:
+    called = Stops()
+    run_there: Any = contextvars.copy_context().run
+    call = functools.partial(run_there, called)
+    call(1)
 
 
 def in_property() -> int:
@@ -669,6 +718,10 @@ REFUSED: dict[Callable[[], object], str] = {
     holds_lock: r"local 'lock' of holds_lock\(\) line \d+: cannot pickle '_thread\.lock' object",
     holds_file: r"local 'file' of holds_file\(\) line \d+: cannot pickle",
     holds_view: r"local 'view' of holds_view\(\) line \d+: cannot pickle memoryview objects",
+    in_context: r"(functools.partial\(\) \(C function\)|C code) is in the middle of in_context",
+    in_context_too: r"is in the middle of in_context_too\(\) line",
+    holds_around_lock: r"local 'inner' of holds_around_lock\(\) .*: variable 'lock' of .*inner",
+    calls_around_lock: r"local 'lock' of .*inner\(\) line \d+: cannot pickle '_thread\.lock'",
     in_max: r"max\(\) \(C function\) is in the middle of in_max\(\) line \d+",
     in_property: r"C code \(an operator or attribute\) is in the middle of in_property\(\) line",
     in_class_body: r"a module or a class is being executed",
@@ -936,11 +989,12 @@ def test_a_pickle_within_one_of_the_pickler() -> None:
     assert RESULTS[2] == [5, 1]
 
 
-def test_deep_lambdas_need_the_pickler() -> None:
+def test_lambdas_in_attributes_need_the_pickler() -> None:
     def work() -> None:
-        many: list[Callable[[], int]] = [lambda: 1, lambda: 2]
+        holder = Holder()
+        holder.many = [lambda: 1, lambda: 2]
         stop()
-        RESULTS.append([each() for each in many])
+        RESULTS.append([each() for each in holder.many])
 
     task = started(work)
     with pytest.raises((AttributeError, pickle.PicklingError)):

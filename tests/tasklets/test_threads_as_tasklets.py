@@ -198,6 +198,38 @@ print("main", log)
 """).splitlines() == ["main [0, 0]"]
 
 
+def test_a_forked_process_does_not_wait_for_threads_that_it_has_not() -> None:
+    """Neither at its end nor in join(), whoever forks."""
+    assert child("""
+import warnings
+warnings.simplefilter("ignore")
+from concurrent.futures import ThreadPoolExecutor
+from cpythonplus.tasklets import tasklet
+pool = ThreadPoolExecutor(2)
+pool.submit(int).result()
+event = threading.Event()
+thread = threading.Thread(target=event.wait)
+thread.start()
+
+def forks():
+    pid = os.fork()
+    if pid == 0:
+        assert not thread.is_alive()
+        thread.join()
+        sys.exit(5)
+    log.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+forks()
+other = threading.Thread(target=forks)
+other.start()
+other.join()
+event.set()
+thread.join()
+pool.shutdown()
+print(log)
+""").splitlines() == ["[5, 0]"]  # a thread that ends by sys.exit() is no error
+
+
 def test_one_that_runs_at_the_unpatch_ends_as_itself() -> None:
     child("""
 thread = threading.Thread(target=time.sleep, args=(0.01,))

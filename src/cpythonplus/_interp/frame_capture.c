@@ -36,6 +36,8 @@
 #include "layouts.h"
 #include "stack_depth.h"
 
+#include "../_base/own_memory.h"
+
 typedef struct _PyInterpreterFrame Frame;
 
 struct capture {
@@ -222,6 +224,24 @@ is_held(const struct standing *outer, const struct standing *inner, PyObject *op
 #define is_held(outer, inner, op) true
 #endif
 
+#if PY_VERSION_HEX < 0x030E0000
+/* A method that nobody else holds, in a call like `super().__init__(*args)`, which goes by way of C code: that calls the
+ * method's function, and gives what it returns.  A method whose call is over has been freed before what was in `args`, and
+ * with it may have gone its pages: it is read by way of the kernel. */
+static bool
+is_bound(const struct standing *outer, const struct standing *inner)
+{
+    PyMethodObject method;
+    PyObject *callable = outer->site->unpacked >= 0 ? called_at(outer) : NULL;
+
+    return callable != NULL && plus_read_memory((uintptr_t)callable, &method, sizeof(method)) &&
+           method.ob_base.ob_refcnt > 0 && method.ob_base.ob_type == &PyMethod_Type &&
+           method.im_func == function_of(inner->frame) && method.im_self == first_of(inner);
+}
+#else
+#define is_bound(outer, inner) false
+#endif
+
 /* What `outer` calls while `inner` runs; NULL: that is not known to be there still. */
 static PyObject *
 called_by(const struct standing *outer, const struct standing *inner)
@@ -298,6 +318,99 @@ amounts_to(PyObject *callable, PyObject *function)
     return !PyType_Check(callable) && !PyCFunction_Check(callable) &&
            plus_class_attribute(Py_TYPE(callable), "__call__") == function;
 }
+
+#if PY_VERSION_HEX < 0x030D0000
+
+/* Partials that have `first` as their only argument. */
+struct partials {
+    PyObject *first, *function;
+    bool leads;           /* one leads to `function`, and somebody beside the variable has it */
+    bool leads_elsewhere; /* one does not */
+};
+
+static void
+consider(struct partials *partials, PyObject *value)
+{
+    if (value != NULL && PyCell_Check(value)) {
+        value = PyCell_GET(value);
+    }
+    PyObject *args = value != NULL && (PyObject *)Py_TYPE(value) == partial
+                         ? PyObject_GetAttrString(value, "args") /* a field */
+                         : NULL;
+
+    if (args == NULL) {
+        PyErr_Clear();
+        return;
+    }
+    if (PyTuple_GET_SIZE(args) == 1 && PyTuple_GET_ITEM(args, 0) == partials->first) {
+        bool leads = amounts_to(value, partials->function);
+        partials->leads |= leads && Py_REFCNT(value) > 1;
+        partials->leads_elsewhere |= !leads;
+    }
+    Py_DECREF(args);
+}
+
+static void
+consider_all(struct partials *partials, const struct standing *at)
+{
+    PyObject *places[] = {at->frame->f_globals, at->frame->f_builtins};
+
+    for (int i = 0; i < at->code->co_nlocalsplus; i++) {
+        consider(partials, plus_pyframe_variable(at->frame, i));
+    }
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        PyObject *value;
+        Py_ssize_t position = 0;
+
+        while (PyDict_CheckExact(places[i]) && PyDict_Next(places[i], &position, NULL, &value)) {
+            consider(partials, value);
+        }
+    }
+}
+
+static bool
+has_evaluation_hook(void)
+{
+    return _PyInterpreterState_GetEvalFrameFunc(PyInterpreterState_Get()) !=
+           _PyEval_EvalFrameDefault;
+}
+
+/* Up to 3.12 a call without a method has its callable right below the arguments, and C code that is called may put an
+ * argument of its own there meanwhile: functools.partial does, if it has a single one.  So `callable`, what lies there (not
+ * known to be there still), is that argument or is called:
+ *
+ *     cannot be called        the argument
+ *     a function or method    the argument, as the loop goes to functions without C code, unless somebody has hooked it
+ *     anything else           either one
+ *
+ * The partial itself is nowhere but in a variable.  1: C code does nothing but call the function of `inner`; 0: ask what
+ * `callable` is; -1: it cannot be told. */
+static int
+check_partial(const struct standing *outer, const struct standing *inner)
+{
+    PyObject *first = operand(outer, outer->site->base + 1);
+
+    if (outer->site->unpacked >= 0 || operand(outer, outer->site->base) != NULL || first == NULL) {
+        return 0;
+    }
+    struct partials partials = {.first = first, .function = function_of(inner->frame)};
+
+    consider_all(&partials, outer);
+    if (partials.leads_elsewhere) {
+        return -1;
+    }
+    bool alive = partials.leads || is_held(outer, inner, first);
+    bool goes_directly = alive && (PyFunction_Check(first) || PyMethod_Check(first));
+
+    if (partials.leads && (goes_directly || !PyCallable_Check(first))) {
+        return has_evaluation_hook() && goes_directly ? -1 : 1;
+    }
+    return goes_directly && !has_evaluation_hook() ? -1 : 0;
+}
+
+#else
+#define check_partial(outer, inner) 0
+#endif
 
 /* The object that `callable` has made, if that is a class and `frame` its __init__; borrowed, NULL: not so. */
 static PyObject *
@@ -377,9 +490,11 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     if (inner->made != NULL || !inner->by_c || operands_are_gone(outer)) {
         return 0;
     }
-    PyObject *callable = called_by(outer, inner);
+    int partial_leads = check_partial(outer, inner);
+    PyObject *callable = partial_leads < 0 ? NULL : called_by(outer, inner);
 
-    if (amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
+    if (partial_leads > 0 || is_bound(outer, inner) ||
+        amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
         return 0;
     }
     inner->made = made_by(callable, inner->frame);

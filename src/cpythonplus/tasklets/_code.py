@@ -150,6 +150,14 @@ def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
     )
 
 
+def cell_by_name(module: str, qualname: str, digest: bytes, index: int) -> CellType:
+    """What a pickle calls for a variable of a decorator; UnpicklingError if it is not there."""
+    try:
+        return (function_by_name(module, qualname, digest).__closure__ or ())[index]
+    except IndexError:
+        raise UnpicklingError(f"{module}.{qualname} has fewer variables") from None
+
+
 # ---- by value -----------------------------------------------------------------------------------
 
 

@@ -1,14 +1,17 @@
 """Pickles of iterators: of itertools, and others whose `__reduce__` leads to them."""
 
+import copyreg
 import itertools
 import warnings
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from pickle import PicklingError, UnpicklingError
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._wrapping import reduce_as, wrap, wrapped
+from cpythonplus.tasklets._wrapping import reduce_as
 
+Wrap = Callable[[Any], Any]
 Reduced = tuple[Callable[..., Any], tuple[Any, ...], Any, Callable[[Any, Any], None]]
 """What makes it, of what; its state or None, and what sets that."""
 
@@ -30,7 +33,7 @@ def _reduced_by_itself(iterator: Any) -> Reduced:
     return function, arguments, state[0] if state else None, set_quietly
 
 
-# ---- itertools without a __reduce__: all from 3.14 on, two before -------------------------------
+# ---- itertools without a __reduce__, or a wrong one: all from 3.14 on, four before ---------------
 
 _EMPTY: dict[str, tuple[Any, ...]] = {
     "accumulate": ((),),
@@ -98,8 +101,12 @@ KINDS = frozenset(
     if isinstance(kind, type) and (hasattr(kind, "__next__") or kind.__name__ == "_tee_dataobject")
 )
 """Those of itertools, and what iterators of tee() share."""
+_LOSSY = frozenset(kind for kind in KINDS if kind.__name__ in ("groupby", "_grouper"))
+"""Their own `__reduce__` forgets the group that is being read."""
 _BY_FIELDS = frozenset(
-    kind for kind in KINDS if "__reduce__" not in vars(kind) and _native.itertools_are_known()
+    kind
+    for kind in KINDS
+    if ("__reduce__" not in vars(kind) or kind in _LOSSY) and _native.itertools_are_known()
 )
 
 
@@ -107,29 +114,57 @@ def reduced(iterator: Any) -> Reduced:
     """How an iterator is made again; PicklingError if it cannot."""
     if type(iterator) in _BY_FIELDS:
         return _reduced_by_fields(iterator)
+    if type(iterator) in _LOSSY:
+        raise PicklingError("the state of an iterator of itertools.groupby() is not known here")
     return _reduced_by_itself(iterator)
 
 
-def _reduce(iterator: Any, _: Any) -> Any:
+def _reduce(iterator: Any, wrap: Wrap) -> Any:
     function, arguments, state, setter = reduced(iterator)
-    made = function, wrapped(arguments)
+    made = function, tuple(map(wrap, arguments))
     if state is None:
         return made
-    state = wrapped(state) if type(state) is tuple else wrap(state)
+    state = tuple(map(wrap, state)) if type(state) is tuple else wrap(state)
     return *made, state, None, None, setter
 
 
-def _reduce_over_a_tuple(iterator: Any, _: Any) -> Any:
+def _reduce_over_a_tuple(iterator: Any, wrap: Wrap) -> Any:
     """A chain has its iterables in one, and nobody else has that tuple."""
     function, arguments, state, setter = reduced(iterator)
-    made = function, tuple(map(wrapped, arguments))
+    made = function, tuple(tuple(map(wrap, each)) for each in arguments)
     return made if state is None else (*made, state, None, None, setter)
 
 
-reduce_as(type(iter(())), _reduce_over_a_tuple)
+def remade(function: Callable[..., Any], arguments: Any, state: Any, setter: Any) -> Any:
+    """What pickle calls for an iterator of itertools that it met by itself."""
+    made = function(*arguments)
+    if state is not None:
+        setter(made, state)
+    return made
+
+
+def _reduce_for_all(iterator: Any) -> Any:
+    return remade, reduced(iterator)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=_always)
 # What they ask may be one of those, or a generator, or call a local function.
-for _kind in (enumerate, filter, map, reversed, zip, type(iter(int, 1))):
-    reduce_as(_kind, _reduce)
+_OF_CONTAINERS: tuple[Any, ...] = ([], set(), {}, {}.values(), {}.items(), deque(), OrderedDict())
+_kind: Any
+for _kind in (
+    *(enumerate, filter, map, reversed, zip, type(iter(int, 1))),
+    *(type(iter(each)) for each in _OF_CONTAINERS),
+    *(type(reversed(each)) for each in _OF_CONTAINERS if hasattr(each, "__reversed__")),
+):
+    reduce_as(_kind, _reduce, pickled=_always)
 for _kind in KINDS:
-    if _kind in _BY_FIELDS or "__reduce__" in vars(_kind):
+    if "__reduce__" in vars(_kind):
+        reduce_as(_kind, _reduce, pickled=_always)
+        # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
+        copyreg.pickle(_kind, _reduce_for_all)
+    elif _kind in _BY_FIELDS:
         reduce_as(_kind, _reduce)

@@ -19,18 +19,28 @@ another one's are refused before anything is restored.
 import copyreg
 import gc
 import sys
-from collections.abc import Iterator
-from contextlib import _GeneratorContextManager
+from collections.abc import Callable, Iterator
+from contextlib import _GeneratorContextManager, suppress
 from functools import partial
 from pickle import PicklingError, UnpicklingError
-from types import CodeType, CoroutineType, FunctionType, GeneratorType, MethodType, TracebackType
+from types import (
+    CellType,
+    CodeType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    TracebackType,
+)
 from typing import Any
 
 from cpythonplus import _native
 from cpythonplus.tasklets import _iterators  # noqa: F401  # it registers how these are written
-from cpythonplus.tasklets._code import VERSION, version_text
+from cpythonplus.tasklets._code import VERSION, cell_by_name, name_of, version_text
 from cpythonplus.tasklets._wrapping import (
     PLAIN,
+    are_plain,
+    is_wrapped,
     owner,
     reduce_as,
     refusal,
@@ -67,12 +77,37 @@ def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
     return f"local {names[place]!r}" if place < len(names) else "an operand"
 
 
-def _check(function: FunctionType, frame: Frame) -> None:
-    """PicklingError that names the first value in it that cannot be pickled."""
+def _refusal_within(value: Any, around: frozenset[int] = frozenset()) -> str | None:
+    """The same as refusal(), also of what a variable shared with inner functions has.
+
+    around: ids of what led here, of functions and cells.
+    """
+    if id(value) in around or is_wrapped(value):
+        return None
+    if type(value) is CellType:
+        with suppress(ValueError):  # it is empty
+            return _refusal_within(value.cell_contents, around | {id(value)})
+    elif type(value) is FunctionType and value.__closure__ and name_of(value) is None:
+        for name, cell in zip(value.__code__.co_freevars, value.__closure__, strict=True):
+            why = _refusal_within(cell, around | {id(value)})
+            if why is not None:
+                return f"variable {name!r} of {value.__qualname__}(): {why}"
+    else:
+        return refusal(value)
+    return None
+
+
+def check(
+    function: FunctionType | None,
+    frame: Frame,
+    refusal: Callable[[Any], str | None] = _refusal_within,
+) -> None:
+    """PicklingError that names the first value in it that cannot be pickled, or is refused."""
     _, offset, kinds, values, _ = frame
     for index, value in enumerate(values):
         why = refusal(value)
         if why is not None:
+            assert function is not None  # noqa: S101  # it has frames
             code = function.__code__
             at = ~offset if offset < 0 else offset
             lines = (line for start, end, line in code.co_lines() if start <= at < end)
@@ -89,10 +124,31 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
             yield wrap_as(first, partial(_made, first))
 
 
+def _named_cells(function: FunctionType | None) -> Iterator[Any]:
+    """Let variables around a function that goes by name, such as a decorator's, go by that, too.
+
+    They belong to the function that another process has: a lock, a counter.
+    """
+    cells = function.__closure__ if function is not None else None
+    name = name_of(function) if function is not None and cells else None
+    if name is not None:
+        for index, cell in enumerate(cells or ()):
+            yield wrap_as(cell, partial(_reduced_cell, (*name, index)))
+
+
+def _reduced_cell(name: tuple[Any, ...]) -> tuple[Any, ...]:
+    return cell_by_name, name
+
+
+def function_of(first: Any) -> FunctionType | None:
+    """Of a frame, by what its first item is."""
+    return first if type(first) is FunctionType else _native.generator_function(first)
+
+
 def _frame(frame: Frame) -> Frame:
     first, offset, kinds, values, handled = frame
     if not PLAIN.issuperset(map(type, values)):
-        _check(first if type(first) is FunctionType else _native.generator_function(first), frame)
+        check(function_of(first), frame)
     first = wrap_owner(first) if type(first) is FunctionType else wrap(first)
     return first, offset, kinds, wrapped(values), wrap(handled)
 
@@ -153,7 +209,7 @@ def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
     """The frames of functions that hold nothing but what pickle can do; else None."""
     written = []
     for first, offset, kinds, values, _ in frames:
-        if type(first) is not FunctionType or not PLAIN.issuperset(map(type, values)):
+        if type(first) is not FunctionType or not are_plain(values):
             return None
         written.append((wrap_owner(first), offset, kinds, values, None))
     return tuple(written)
@@ -170,6 +226,8 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
         exceptions = _exceptions(frames, handled)
         links = _links(exceptions) if exceptions else None
         apart = list(_made_apart(frames))  # kept while the others are wrapped
+        for first, *_ in frames:
+            apart += _named_cells(function_of(first))
         frames = tuple(map(_frame, frames))
         del apart
         handled = wrap(handled)
@@ -302,7 +360,9 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     offset, kinds, values, handled, number = state
     exceptions = _exceptions(((None, offset, kinds, values, None),), handled)
     links = _links(exceptions) if exceptions else None
+    cells = list(_named_cells(_native.generator_function(generator)))  # kept meanwhile
     state = (offset, kinds, wrapped(values), wrap(handled), number), links
+    del cells
     return *made, state, None, None, set_generator_state
 
 
@@ -337,12 +397,27 @@ def _made_method(function: Any, instance: Any) -> MethodType:
     return MethodType(function, instance)
 
 
-def _reduce_method(method: MethodType, _: Any) -> tuple[Any, ...]:
+def _is_found(method: MethodType) -> bool:
+    """Whether an object has the method by the function's name, which is how pickle writes it."""
+    it, function = method.__self__, method.__func__
+    name = getattr(function, "__name__", "")
+    for each in (it if isinstance(it, type) else type(it)).__mro__:
+        if name in vars(each):
+            found = vars(each)[name]
+            break
+    else:
+        return False
+    if isinstance(it, type):
+        return isinstance(found, classmethod) and found.__func__ is function
+    return found is function and name not in getattr(it, "__dict__", ())
+
+
+def _reduce_method(method: MethodType, wrap: Callable[[Any], Any]) -> tuple[Any, ...]:
     """Pickle would look for the function under its name in the object."""
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
-reduce_as(MethodType, _reduce_method)
+reduce_as(MethodType, _reduce_method, pickled=_is_found)
 reduce_as(_GeneratorContextManager, _reduce_manager)
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)

@@ -4,19 +4,26 @@ pickle asks `copyreg` and the class how to write an object, and of functions and
 the name. Changing that for everybody would change programs that have nothing to do with tasklets.
 So what lies *directly* in a frame, a cell or a generator is put into a wrapper, whose `__reduce__`
 gives the object back. An object has one wrapper while that lives, and a pickler keeps what it has
-written: so an object that is met twice in one pickle is one object again when it is loaded.
+written: so an object that is met twice in one pickle is one object again when it is loaded. What
+pickle can write as well, such as an iterator over a list, has none: it may lie deeper, too, where
+pickle meets the object itself, and would write two.
 
-`Pickler` does the same for objects that lie deeper, such as a list of lambdas, without wrappers.
+So are the containers of the language and `functools.partial`, where such an object lies in one: a
+list of lambdas. `Pickler` does the same for objects that lie deeper, without wrappers.
 """
 
 import copy
 import copyreg
+import functools
 import gc
 import inspect
 import io
+import itertools
 import pickle
+import sys
 import threading
-from collections.abc import Callable
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Collection
 from types import (
     CellType,
     CodeType,
@@ -33,9 +40,13 @@ Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
 
 # What pickle does by itself, and nothing else has to be asked.
 PLAIN = frozenset(
-    {bool, bytearray, bytes, complex, dict, float, frozenset, int, list, range, set, slice, str}
-    | {tuple, type(None), type(...), type(NotImplemented)}
+    {bool, bytearray, bytes, complex, float, int, range, slice, str}
+    | {type(None), type(...), type(NotImplemented)}
 )
+CONTAINERS: frozenset[type] = frozenset(
+    {defaultdict, deque, dict, frozenset, list, OrderedDict, functools.partial, set, tuple}
+)
+"""What is looked into: what lies in one of these is treated as if a frame had it."""
 
 
 class _Wrapper:
@@ -52,13 +63,21 @@ class _Wrapper:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         """What it stands for, made anew; `copy` knows no functions that set a state."""
+        it = id(self._obj)  # which may be met by itself, too
+        if it in memo:
+            return memo[it]
         function, arguments, *rest = self._reduce()
         made = function(*copy.deepcopy(arguments, memo))
-        if id(self) in memo:  # it leads to itself
-            return memo[id(self)]
-        memo[id(self)] = made
-        if rest and rest[0] is not None:
-            rest[3](made, copy.deepcopy(rest[0], memo))
+        if it in memo:  # it leads to itself
+            return memo[it]
+        memo[it] = made
+        state, items, pairs, setter = (*rest, None, None, None, None)[:4]
+        if state is not None:
+            setter(made, copy.deepcopy(state, memo))
+        for each in items or ():
+            made.append(copy.deepcopy(each, memo))
+        for key, value in pairs or ():
+            made[copy.deepcopy(key, memo)] = copy.deepcopy(value, memo)
         return made
 
 
@@ -75,7 +94,43 @@ def _reduce_view(view: Any, _: Any) -> tuple[Any, ...]:
     return _view_of, (mapping, type(view).__name__.removeprefix("dict_"))
 
 
+def items_of(container: Any) -> Collection[Any]:
+    """What one of CONTAINERS refers to."""
+    kind = type(container)
+    if kind is functools.partial:
+        return container.func, *container.args, *container.keywords.values()
+    if kind in (dict, OrderedDict):
+        return [*container, *container.values()]
+    if kind is defaultdict:
+        return [container.default_factory, *container, *container.values()]
+    return container  # type: ignore[no-any-return]
+
+
+def make_partial(function: Any, arguments: Any, keywords: Any, attributes: Any) -> Any:
+    """What pickle calls for a functools.partial with something that pickle cannot write."""
+    made = functools.partial(function, *arguments, **keywords)
+    made.__dict__.update(attributes)
+    return made
+
+
+def remade(container: Any, change: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """What makes one of CONTAINERS again, of changed items; as pickle has it."""
+    kind = type(container)
+    if kind is functools.partial:
+        keywords = {name: change(value) for name, value in container.keywords.items()}
+        arguments = tuple(map(change, container.args))
+        return make_partial, (change(container.func), arguments, keywords, vars(container))
+    if kind in (frozenset, set, tuple):
+        return kind, (list(map(change, container)),)
+    if kind in (deque, list):
+        return kind, ((), container.maxlen) if kind is deque else (), None, map(change, container)
+    pairs = ((change(key), change(value)) for key, value in container.items())
+    made = (change(container.default_factory),) if kind is defaultdict else ()
+    return kind, made, None, None, pairs
+
+
 _REDUCERS: dict[type, Reduce] = {
+    **dict.fromkeys(CONTAINERS, remade),
     CellType: _code.reduce_cell,
     CodeType: _code.reduce_code,
     FunctionType: _code.reduce_function,
@@ -84,9 +139,29 @@ _REDUCERS: dict[type, Reduce] = {
 }
 
 
-def reduce_as(kind: type, reduce: Reduce) -> None:
-    """Have objects of exactly this class written so."""
+_PICKLED: dict[type, Callable[[Any], bool]] = {}
+"""Whether pickle can write one of those, unless it leads to what pickle cannot write."""
+
+
+def reduce_as(kind: type, reduce: Reduce, *, pickled: Callable[[Any], bool] | None = None) -> None:
+    """Have objects of exactly this class written so; pickled: whether pickle can write one."""
     _REDUCERS[kind] = reduce
+    if pickled is not None:
+        _PICKLED[kind] = pickled
+
+
+def _is_pickled(value: Any, reduce: Reduce) -> bool:
+    """Whether pickle can write an object, and what it is made of, by itself."""
+    wrappers = 0
+
+    def look(part: Any) -> Any:
+        nonlocal wrappers
+        found = wrap(part)
+        wrappers += found is not part
+        return found
+
+    reduce(value, look)
+    return not wrappers
 
 
 # ---- exceptions ---------------------------------------------------------------------------------
@@ -137,6 +212,31 @@ def _reducer(value: Any) -> Reduce | None:
     return found
 
 
+def leads(container: Any, is_special: Callable[[Any], bool]) -> bool:
+    """Whether something of that kind lies in a container, or in one that lies in it."""
+    seen, todo = {id(container)}, [container]
+    while todo:
+        items = items_of(todo.pop())
+        kinds = {kind for kind in set(map(type, items)) - PLAIN if _is_interesting(kind)}
+        for each in items if kinds else ():
+            kind = type(each)
+            if kind not in CONTAINERS:
+                if kind in kinds and is_special(each):
+                    return True
+            elif id(each) not in seen:
+                seen.add(id(each))
+                todo.append(each)
+    return False
+
+
+def _is_interesting(kind: type) -> bool:
+    return kind in _REDUCERS or hasattr(kind, "__next__") or issubclass(kind, BaseException)
+
+
+def _is_wrapped_by_now(value: Any) -> bool:
+    return wrap(value) is not value
+
+
 def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
     """Return what pickles as `reduce` says; wrap() gives the same one while it lives."""
     found = _wrappers.get(id(obj))
@@ -146,6 +246,11 @@ def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
     if pickler is not None:
         pickler.kept.append(found)
     return found
+
+
+def is_wrapped(value: Any) -> bool:
+    """Whether something stands for it at the moment."""
+    return id(value) in _wrappers
 
 
 def wrap(value: Any) -> Any:
@@ -160,8 +265,21 @@ def wrap(value: Any) -> Any:
     if found is None:
         if kind is FunctionType and _code.pickle_finds(value):
             return value
+        if kind in CONTAINERS:
+            if not leads(value, _is_wrapped_by_now):
+                return value
+        elif kind in _PICKLED and _PICKLED[kind](value) and _is_pickled(value, reduce):
+            return value
         found = _wrappers[id(value)] = _Wrapper(value, lambda: reduce(value, wrap))
     return found
+
+
+def are_plain(values: tuple[Any, ...]) -> bool:
+    """Whether pickle can write all of them by itself; False may be a mistake."""
+    kinds = set(map(type, values)) - PLAIN
+    if not kinds:
+        return True
+    return CONTAINERS.issuperset(kinds) and not leads(list(values), _is_wrapped_by_now)
 
 
 def wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -187,6 +305,8 @@ def refusal(value: Any) -> str | None:
         return None
     if isinstance(value, type) or not _needs_asking(kind):
         return None
+    if sys.version_info < (3, 14) and isinstance(value, itertools.groupby):
+        return "of a subclass of itertools.groupby not all of the state is known"
     if isinstance(value, (_native.tasklet, _native.channel)):
         return None  # asks this itself, and may lead back here
     outer = getattr(_deep, "pickler", None)
@@ -229,7 +349,9 @@ class Pickler(pickle.Pickler):
         if isinstance(obj, (_native.tasklet, _native.channel)):
             return self._deeply(obj.__reduce_ex__, pickle.DEFAULT_PROTOCOL)
         reduce = _reducer(obj)
-        if reduce is None or (type(obj) is FunctionType and _code.pickle_finds(obj)):
+        if reduce is None or type(obj) in CONTAINERS:
+            return NotImplemented
+        if type(obj) is FunctionType and _code.pickle_finds(obj):
             return NotImplemented
         found = _wrappers.get(id(obj))
         return self._deeply(reduce, obj, wrap) if found is None else found.__reduce__()

@@ -83,6 +83,9 @@ plus_capturing_why_not(const struct plus_tasklet *task)
     if (task->started && task->alive && task->func == NULL) { /* a finaliser at its end */
         return "this tasklet is in C code only";
     }
+    if (task->has_greenlets) {
+        return "greenlets have been switched in this tasklet";
+    }
     if (task->thrown != NULL || task->due != NULL) {
         return "this tasklet is about to raise an exception";
     }

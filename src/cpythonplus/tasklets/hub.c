@@ -44,6 +44,9 @@
 /* The loop's own callbacks and descriptors get their turn after so long, however many tasklets can run. */
 #define LOOP_EVERY_NS (500 * PLUS_NS_PER_US)
 
+/* One whose calls find everything ready lets the others run after so long; a thread has the GIL for that order of time. */
+#define GIVE_WAY_NS PLUS_NS_PER_MS
+
 /* What has roused a loop may be looked at, and so be gone, before the loop sees it; then that comes once more. */
 #define OWED_NS PLUS_NS_PER_MS
 
@@ -91,6 +94,34 @@ plus_look_soon(struct plus_scheduler *sched)
     if (since_ns >= LOOK_OFTEN_NS) {
         sched->loop.look_in = 0;
     }
+}
+
+/* By time, not by a number of calls: what is done between two calls may take long.  From the first call of a turn on:
+ * when the turn began is not known, and one that has just begun is expected to go on to its wait.  Where nothing is to be
+ * switched the call goes on, as it might not have waited. */
+int
+plus_give_way(struct plus_scheduler *sched)
+{
+    const struct plus_tasklet *task = sched->running;
+    uint64_t now_ns = plus_now_coarse_ns();
+
+    if (sched->io.eager != task) {
+        sched->io.eager = task;
+        sched->io.eager_ns = now_ns;
+        return 0;
+    }
+    bool others = sched->runcount > 1 || plus_outside(sched) || plus_loop_waits(sched);
+
+    if (now_ns - sched->io.eager_ns < GIVE_WAY_NS || !others || sched->in_handler ||
+        sched->in_callback || sched->turn.trap || task->atomic) {
+        return 0;
+    }
+    plus_look(sched, plus_now_ns()); /* else it came at the switch, too late to take part in it */
+    int result = plus_sleep_until(sched, 0);
+
+    sched->io.eager = task;
+    sched->io.eager_ns = plus_now_coarse_ns();
+    return result;
 }
 
 void

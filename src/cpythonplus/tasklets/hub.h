@@ -18,6 +18,11 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns);
 void
 plus_look_soon(struct plus_scheduler *sched);
 
+/* Called by whatever may wait for a descriptor, before it tries: a tasklet that finds its descriptors ready each time lets the
+ * others run after some milliseconds.  0, or -1 with an exception that was sent to it. */
+int
+plus_give_way(struct plus_scheduler *sched);
+
 /* Descriptors were looked at, by whomever: a loop that sleeps or is owed a turn hears of it again. */
 void
 plus_hub_looked(struct plus_scheduler *sched, uint64_t now_ns);

@@ -85,6 +85,12 @@ is_zero(PyObject *timeout)
     return timeout != Py_None && PyFloat_Check(timeout) && PyFloat_AS_DOUBLE(timeout) == 0.0;
 }
 
+static bool
+may_wait(int flags, PyObject *timeout)
+{
+    return !(flags & AT_ONCE) && !is_zero(timeout);
+}
+
 /* What a call that failed is to do: 1 again, 0 nothing, with its exception. */
 static int
 after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struct limit *limit)
@@ -92,8 +98,7 @@ after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struc
     if (errno == EINTR) {
         return PyErr_CheckSignals() == 0;
     }
-    if ((errno == EAGAIN || errno == EWOULDBLOCK) && !(flags & AT_ONCE) &&
-        !is_zero(limit->timeout)) {
+    if ((errno == EAGAIN || errno == EWOULDBLOCK) && may_wait(flags, limit->timeout)) {
         return await_ready(sched, fd, events, limit);
     }
     PyErr_SetFromErrno(PyExc_OSError);
@@ -137,6 +142,9 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
     size_t all = 0; /* more than one read: only with MSG_WAITALL */
 
     for (;;) {
+        if (may_wait(flags, timeout) && plus_give_way(sched) < 0) {
+            return -1;
+        }
         ssize_t got = recv(fd, (char *)buffer + all, bytes - all, flags | MSG_DONTWAIT);
 
         if (got >= 0) {
@@ -246,6 +254,9 @@ transmit(int fd, const char *data, size_t bytes, int flags, PyObject *timeout, b
         return -1;
     }
     do {
+        if (may_wait(flags, timeout) && plus_give_way(sched) < 0) {
+            return -1;
+        }
         ssize_t put = send(fd, data + sent, bytes - sent, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 
         if (put >= 0) {
@@ -339,6 +350,9 @@ io_accept(PyObject *module, PyObject *args)
     for (;;) {
         socklen_t bytes = sizeof(address);
 
+        if (may_wait(0, limit.timeout) && plus_give_way(sched) < 0) {
+            return NULL;
+        }
         memset(&address, 0, sizeof(address));
         got = accept4(fd, (struct sockaddr *)&address, &bytes, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (got >= 0) {
@@ -402,6 +416,14 @@ io_wait(PyObject *module, PyObject *args)
         PyErr_SetString(PyExc_TimeoutError, "timed out");
     }
     return ready > 0 ? PyLong_FromLong(ready) : NULL;
+}
+
+static PyObject *
+io_give_way(PyObject *module, PyObject *ignored)
+{
+    struct plus_scheduler *sched = plus_scheduler_get();
+
+    return sched != NULL && plus_give_way(sched) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
 static PyObject *
@@ -481,6 +503,9 @@ PyMethodDef plus_io_methods[] = {
     METHOD(io_wait, METH_VARARGS, "$module, fd, events, timeout, stays, /",
            "Block the tasklet until a descriptor is ready; return for what.\n\n"
            "TimeoutError; OSError(EBADF) when it was forgotten meanwhile."),
+    METHOD(io_give_way, METH_NOARGS, "$module, /",
+           "Before a call that may find its descriptor ready each time: let others run now and "
+           "then."),
     METHOD(io_forget, METH_O, "$module, fd, /",
            "To be called before a descriptor that stays registered is closed."),
     METHOD(io_unraisable, METH_VARARGS, "$module, exception, place, /",

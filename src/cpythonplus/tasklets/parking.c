@@ -121,6 +121,7 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
     PyObject *old = plus_claim_value(task);
 
     task->parked_ns = plus_now_coarse_ns();
+    sched->io.eager = NULL;
     plus_queue_remove(task);
     plus_channel_insert(queue, task, -1, again ? queue->head : NULL);
     task->parked = PARKED;

@@ -38,6 +38,12 @@ plus_tasklet_copy(PyObject *op, PyObject *ignored)
 }
 
 PyObject *
+plus_tasklet_deepcopy(PyObject *op, PyObject *memo)
+{
+    return call_python("cpythonplus.tasklets._copying", "deepcopy_tasklet", op, memo);
+}
+
+PyObject *
 plus_channel_reduce(PyObject *op, PyObject *ignored)
 {
     (void)ignored;

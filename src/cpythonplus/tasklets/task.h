@@ -57,12 +57,13 @@ struct plus_tasklet {
     bool alive;           /* bound with arguments and not finished, or main */
     bool started;         /* has Python frames or a C stack */
     bool is_main;
-    bool abandoned;   /* never runs again, see plus_tasklet_abandon() */
-    bool awaits;      /* counted in its scheduler's io.waiting */
-    bool uncalled;    /* parked from inside of a finaliser; see frames.h */
-    bool between;     /* parked by a watchdog between two instructions; see frames.h */
-    bool own_context; /* given before its arguments were */
-    bool vacated;     /* has begun, and was taken off its C stack; see vacating.c */
+    bool abandoned;     /* never runs again, see plus_tasklet_abandon() */
+    bool awaits;        /* counted in its scheduler's io.waiting */
+    bool uncalled;      /* parked from inside of a finaliser; see frames.h */
+    bool between;       /* parked by a watchdog between two instructions; see frames.h */
+    bool own_context;   /* given before its arguments were */
+    bool has_greenlets; /* fence.c's: some may have copies of what lies on its C stack */
+    bool vacated;       /* has begun, and was taken off its C stack; see vacating.c */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
     PyObject *due;        /* exception that it gets when it next switches or waits, or NULL */
@@ -134,11 +135,13 @@ struct plus_parking_lot {
     struct plus_channel *sleepers; /* or NULL */
 };
 
-/* poller.c's; of `sleeps` hub.c's, too. */
+/* poller.c's; of `sleeps` hub.c's, too; of `eager` hub.c's and parking.c's. */
 struct plus_readiness {
-    struct plus_poller *poller; /* or NULL */
-    bool sleeps;                /* the thread does, without a loop */
-    uint32_t waiting;           /* how many tasklets wait for descriptors */
+    struct plus_poller *poller;       /* or NULL */
+    bool sleeps;                      /* the thread does, without a loop */
+    uint32_t waiting;                 /* how many tasklets wait for descriptors */
+    const struct plus_tasklet *eager; /* has not waited since eager_ns; only compared */
+    uint64_t eager_ns;                /* on the coarse clock */
 };
 
 /* loop.c's and hub.c's. */
@@ -192,6 +195,7 @@ struct plus_scheduler {
     void *signal_stack;                    /* ours, for SIGSEGV; or NULL */
     Py_ssize_t references;                 /* of its thread and of its tasklets */
     struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
+    struct plus_scheduler **link;          /* what points to this one in the chain */
 };
 
 /* What switching needs of the layers above it; set once, by plus_threads_prepare(). */

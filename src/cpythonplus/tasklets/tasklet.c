@@ -37,6 +37,7 @@ exchange(struct plus_tasklet *task, struct bound *bound)
     task->fiber.state.context = bound->context;
     task->alive = bound->args != NULL;
     task->started = false;
+    task->has_greenlets = false;
     task->fiber.sp = NULL;
     *bound = old;
 }

@@ -543,6 +543,7 @@ static PyMethodDef tasklet_methods[] = {
     {"__reduce__", plus_tasklet_reduce, METH_NOARGS, NULL},
     {"__setstate__", plus_tasklet_set_state, METH_O, NULL},
     {"__copy__", plus_tasklet_copy, METH_NOARGS, NULL},
+    {"__deepcopy__", plus_tasklet_deepcopy, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

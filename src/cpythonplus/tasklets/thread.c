@@ -33,6 +33,8 @@
 #include "vacating.h"
 #include "watchdog.h"
 
+#include <stdlib.h>
+
 /* Of the last thread state here whose scheduler has ended.  Destructors of what else it had run afterwards. */
 static _Thread_local uint64_t ended_id;
 
@@ -40,38 +42,41 @@ static const char dict_key[] = "cpythonplus.tasklets";
 
 /* ---- the end ---------------------------------------------------------------------------------- */
 
-static int
-find_blocked(void *owner, void *arg)
-{
-    struct plus_tasklet *task = owner;
+/* Tasklets that are to end, each with a reference.  All of them are found at once: looking for the next one from the first
+ * slot on after each end would take the square of their number. */
+struct found {
+    struct plus_tasklet **all, *few[64]; /* `few` serves where there is no memory */
+    size_t count, room;
+    bool (*matches)(const struct plus_tasklet *);
+};
 
-    *(struct plus_tasklet **)arg = task;
+static bool
+is_blocked(const struct plus_tasklet *task)
+{
     return task->blocked != 0; /* the channel's reference keeps it */
 }
 
-static int
-find_owner(void *owner, void *arg)
+static bool
+is_to_end(const struct plus_tasklet *task)
 {
-    struct plus_tasklet *task = owner;
-
-    if (task->alive && !task->abandoned && task->sched->running != task && plus_is_in_use(task)) {
-        *(struct plus_tasklet **)arg = task;
-        return 1;
-    }
-    return 0;
+    return task->alive && !task->abandoned && task->sched->running != task && plus_is_in_use(task);
 }
 
-/* The first that has begun and matches; false: there is none. */
 static bool
-find(struct plus_scheduler *sched, int (*matches)(void *, void *), struct plus_tasklet **found)
+is_new(const struct plus_tasklet *task)
 {
-    bool is = plus_stacks_each(&sched->stacks, matches, found) != 0;
+    return plus_is_runnable(task) && !task->started && !task->vacated;
+}
 
-    for (struct plus_tasklet *task = sched->vacated; task != NULL && !is;
-         task = task->vacated_next) {
-        is = matches(task, found) != 0;
+static int
+note(void *owner, void *arg)
+{
+    struct found *found = arg;
+
+    if (found->matches(owner)) {
+        found->all[found->count++] = (struct plus_tasklet *)Py_NewRef(owner);
     }
-    return is;
+    return found->count == found->room;
 }
 
 static size_t
@@ -85,24 +90,107 @@ count_begun(const struct plus_scheduler *sched)
     return count;
 }
 
-/* The first runnable one that has not begun, or NULL. */
-static struct plus_tasklet *
-find_new_one(struct plus_scheduler *sched)
+/* Looks among those that have begun, or else among the runnable ones. */
+static void
+find(struct plus_scheduler *sched, bool begun, struct found *found)
 {
-    struct plus_tasklet *task = sched->current;
+    struct plus_tasklet *task = begun ? sched->vacated : sched->current;
 
-    for (int i = 0; i < sched->runcount; i++, task = task->next) {
-        if (!task->started && !task->vacated) {
-            return task;
-        }
+    found->count = 0;
+    found->room = begun ? count_begun(sched) : (size_t)sched->runcount;
+    found->all = malloc((found->room + 1) * sizeof(struct plus_tasklet *));
+    if (found->all == NULL) {
+        found->all = found->few;
+        found->room = sizeof(found->few) / sizeof(*found->few);
     }
-    return NULL;
+    if (begun && plus_stacks_each(&sched->stacks, note, found) != 0) {
+        return;
+    }
+    for (int i = 0; task != NULL && (begun || i < sched->runcount); i++) {
+        if (note(task, found) != 0) {
+            return;
+        }
+        task = begun ? task->vacated_next : task->next;
+    }
+}
+
+static int
+by_time(const void *left, const void *right)
+{
+    uint64_t a = (*(struct plus_tasklet *const *)left)->parked_ns;
+    uint64_t b = (*(struct plus_tasklet *const *)right)->parked_ns;
+
+    return (a > b) - (a < b);
+}
+
+/* Calls `end` for each of them that still matches when its turn comes, until none is found or so many were ended.  What
+ * runs meanwhile may begin others, and one may go on in spite of its end: these come once more, after all others.
+ *
+ * Those that wait longest come first: each leaves the line of a condition or a queue, which is looked for it from its head
+ * on. */
+static void
+end_each(struct plus_scheduler *sched, bool begun, bool (*matches)(const struct plus_tasklet *),
+         void (*end)(struct plus_tasklet *), size_t most)
+{
+    struct found found = {.matches = matches};
+
+    do {
+        find(sched, begun, &found);
+        qsort(found.all, found.count, sizeof(*found.all), by_time);
+        for (size_t i = 0; i < found.count; i++) {
+            if (most > 0 && matches(found.all[i])) {
+                most--;
+                end(found.all[i]);
+            }
+            Py_DECREF(found.all[i]);
+        }
+        if (found.all != found.few) {
+            free(found.all);
+        }
+    } while (found.count > 0 && most > 0);
+}
+
+/* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be lost. */
+static void
+kill_soon(struct plus_tasklet *task)
+{
+    PyObject *result = plus_tasklet_kill(task, true);
+
+    if (result == NULL) {
+        PyErr_Clear(); /* no memory */
+    }
+    if (task->blocked) {
+        plus_channel_remove(task);
+        plus_queue_insert(task);
+    }
+    Py_XDECREF(result);
+}
+
+static void
+kill_now(struct plus_tasklet *task)
+{
+    plus_drop_result(plus_tasklet_kill(task, false), (PyObject *)task);
+}
+
+static void
+take_from_queue(struct plus_tasklet *task)
+{
+    plus_queue_remove(task);
+    Py_DECREF(task);
+}
+
+/* Nobody is to meet one that cannot run any more in a channel: what is sent to it would be lost. */
+static void
+take_from_channel(struct plus_tasklet *task)
+{
+    plus_channel_remove(task);
+    Py_DECREF(task);
 }
 
 static void
 kill_all(struct plus_scheduler *sched)
 {
-    struct plus_tasklet *hub = sched->loop.own_hub, *task;
+    struct plus_tasklet *hub = sched->loop.own_hub;
 
     /* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
     if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
@@ -110,35 +198,11 @@ kill_all(struct plus_scheduler *sched)
         plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
         Py_DECREF(hub);
     }
-    /* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be
-     * lost. */
-    while (find(sched, find_blocked, &task)) {
-        Py_INCREF(task);
-        PyObject *result = plus_tasklet_kill(task, true);
-
-        if (result == NULL) {
-            PyErr_Clear(); /* no memory */
-        }
-        if (task->blocked) {
-            plus_channel_remove(task);
-            plus_queue_insert(task);
-        }
-        Py_XDECREF(result);
-        Py_DECREF(task);
-    }
+    end_each(sched, true, is_blocked, kill_soon, SIZE_MAX);
     /* Each end goes on with the queue; nothing is to begin now. */
-    while ((task = find_new_one(sched)) != NULL) {
-        plus_queue_remove(task);
-        Py_DECREF(task);
-    }
+    end_each(sched, false, is_new, take_from_queue, SIZE_MAX);
     /* One that catches TaskletExit and goes on is asked again, but not for ever. */
-    size_t attempts = 3 * count_begun(sched) + 100;
-
-    while (attempts-- > 0 && find(sched, find_owner, &task)) {
-        Py_INCREF(task);
-        plus_drop_result(plus_tasklet_kill(task, false), (PyObject *)task);
-        Py_DECREF(task);
-    }
+    end_each(sched, true, is_to_end, kill_now, 3 * count_begun(sched) + 100);
 }
 
 void
@@ -149,33 +213,39 @@ plus_schedulers_end(void)
         return;
     }
     kill_all(plus_scheduler_own);
-    for (struct plus_tasklet *task; find(plus_scheduler_own, find_owner, &task);) {
-        plus_tasklet_abandon(task);
-    }
+    end_each(plus_scheduler_own, true, is_to_end, plus_tasklet_abandon, SIZE_MAX);
 }
 
 static void
 drop_runnables(struct plus_scheduler *sched)
 {
     while (sched->current != NULL) {
-        struct plus_tasklet *task = sched->current;
-
-        plus_queue_remove(task);
-        Py_DECREF(task);
+        take_from_queue(sched->current);
     }
 }
 
-/* Nobody is to meet those that cannot run any more in a channel: what is sent to them would be lost. */
 static void
-unblock_all(struct plus_scheduler *sched)
+link_scheduler(struct plus_scheduler *sched)
 {
-    struct plus_tasklet *task = sched->main;
-
-    while ((task != NULL && task->blocked) || find(sched, find_blocked, &task)) {
-        plus_channel_remove(task);
-        Py_DECREF(task);
-        task = NULL;
+    sched->next_scheduler = plus_schedulers;
+    sched->link = &plus_schedulers;
+    if (plus_schedulers != NULL) {
+        plus_schedulers->link = &sched->next_scheduler;
     }
+    plus_schedulers = sched;
+}
+
+static void
+unlink_scheduler(struct plus_scheduler *sched)
+{
+    if (sched->link == NULL) {
+        return; /* its thread's first call has not come so far */
+    }
+    *sched->link = sched->next_scheduler;
+    if (sched->next_scheduler != NULL) {
+        sched->next_scheduler->link = sched->link;
+    }
+    sched->link = NULL;
 }
 
 /* The thread state is being cleared: by its own thread at its end, or by another one when the interpreter
@@ -184,7 +254,6 @@ static void
 scheduler_end(PyObject *capsule)
 {
     struct plus_scheduler *sched = PyCapsule_GetPointer(capsule, dict_key);
-    struct plus_scheduler **link = &plus_schedulers;
 
     if (sched == plus_scheduler_own) {
         PyThreadState *tstate = sched->tstate;
@@ -202,12 +271,7 @@ scheduler_end(PyObject *capsule)
         ended_id = PyThreadState_GetID(sched->tstate);
         plus_overflow_thread_end(sched->signal_stack);
     }
-    while (*link != NULL && *link != sched) {
-        link = &(*link)->next_scheduler;
-    }
-    if (*link == sched) {
-        *link = sched->next_scheduler;
-    }
+    unlink_scheduler(sched);
     plus_watchdog_end(sched);
     if (sched->turn.holds_gil) {
         plus_scheduler_hold_gil(sched, false);
@@ -215,7 +279,10 @@ scheduler_end(PyObject *capsule)
     sched->tstate = NULL; /* what comes to its end now is not asked to run */
     drop_runnables(sched);
     if (!plus_compat_is_finalizing()) {
-        unblock_all(sched);
+        if (sched->main != NULL && sched->main->blocked) {
+            take_from_channel(sched->main);
+        }
+        end_each(sched, true, is_blocked, take_from_channel, SIZE_MAX);
     }
     Py_CLEAR(sched->main);
     plus_hub_end(sched);
@@ -272,8 +339,7 @@ make(void)
         return NULL;
     }
     plus_scheduler_release(sched); /* the thread's dict has it */
-    sched->next_scheduler = plus_schedulers;
-    plus_schedulers = sched;
+    link_scheduler(sched);
     plus_scheduler_own = sched;
     sched->signal_stack = plus_overflow_thread_begin();
     plus_overflow_install();

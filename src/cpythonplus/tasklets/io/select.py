@@ -22,9 +22,6 @@ _select, _poll, _epoll = _stock.select, _stock.poll, _stock.epoll
 _MOST_S = 2**63 / 1e9
 _INT_MAX = 2**31 - 1
 
-# So often something may be found at once before the other tasklets get a turn.
-_IN_A_ROW = 16
-
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     return getattr(_stock, name)
@@ -98,6 +95,7 @@ def select(
     seconds = _seconds(timeout, "a float")
     if seconds is not None and seconds < 0:
         raise ValueError("timeout must be non-negative")
+    _native.io_give_way()
     lists = (_again(rlist), _again(wlist), _again(xlist))
     look = partial(_try, lists, 0)
     found = look()
@@ -115,28 +113,12 @@ def select(
 # ---- poll ---------------------------------------------------------------------------------------
 
 
-class _Fair:
-    """One that finds something each time lets the others run now and then."""
-
-    __slots__ = ("_row",)
-
-    def __init__(self) -> None:
-        self._row = 0
-
-    def _found_at_once(self) -> None:
-        self._row += 1
-        if self._row >= _IN_A_ROW:
-            self._row = 0
-            readiness.pause(0)
-
-
-class poll(_Fair):  # noqa: N801  # the standard name
+class poll:  # noqa: N801  # the standard name
     """A polling object, as select.poll() gives one; only the tasklet waits in poll()."""
 
     __slots__ = ("_polling", "_real", "_watched")
 
     def __init__(self) -> None:
-        super().__init__()
         self._real = _poll()
         self._watched: dict[int, int] = {}
         self._polling = False
@@ -182,11 +164,12 @@ class poll(_Fair):  # noqa: N801  # the standard name
             self._polling = False
 
     def _poll(self, milliseconds: float) -> list[tuple[int, int]]:
+        _native.io_give_way()
         look = partial(self._real.poll, 0)
         found = look()
         if found:
-            self._found_at_once()
-        elif milliseconds == 0:
+            return found
+        if milliseconds == 0:
             readiness.pause(0)
             found = look()
         else:
@@ -198,20 +181,18 @@ class poll(_Fair):  # noqa: N801  # the standard name
 # ---- epoll --------------------------------------------------------------------------------------
 
 
-class epoll(_Fair):  # noqa: N801  # the standard name
+class epoll:  # noqa: N801  # the standard name
     """An epoll object, as select.epoll() gives one; only the tasklet waits in poll()."""
 
     __slots__ = ("_real",)
 
     def __init__(self, sizehint: int = -1, flags: int = 0) -> None:
-        super().__init__()
         self._real = _epoll(sizehint, flags)  # type: ignore[deprecated]
 
     @classmethod
     def fromfd(cls, fd: int, /) -> Self:
         """Return an object for an epoll descriptor, which is then the object's."""
         self = cls.__new__(cls)
-        _Fair.__init__(self)
         self._real = _epoll.fromfd(fd)
         return self
 
@@ -245,11 +226,12 @@ class epoll(_Fair):  # noqa: N801  # the standard name
         seconds = _seconds(timeout, "an integer")
         if seconds is not None and seconds > _INT_MAX / 1000:
             raise OverflowError("timeout is too large")
+        _native.io_give_way()
         look = partial(self._real.poll, 0, maxevents)
         found = look()
         if found:
-            self._found_at_once()
-        elif seconds == 0:
+            return found
+        if seconds == 0:
             readiness.pause(0)
             found = look()
         else:

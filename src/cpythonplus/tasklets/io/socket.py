@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 from cpythonplus._native import (
     io_accept,
     io_forget,
+    io_give_way,
     io_recv,
     io_recv_into,
     io_send,
@@ -223,6 +224,8 @@ class socket(_stock.socket):
     ) -> _R:
         """Call until it does not find that it would have to wait."""
         limit = None
+        if self._timeout != 0.0 and not flags & _AT_ONCE:
+            io_give_way()
         while True:
             try:
                 return call(*args, **kwargs)
@@ -276,6 +279,19 @@ class socket(_stock.socket):
             return errno.EAGAIN
 
     def _connect(self, address: "Address") -> int:
+        """Connect; what is no Exception, TaskletExit above all, closes the socket.
+
+        Programs close it where connect() raises OSError, and would leave it to the collector.
+        """
+        try:
+            return self._connect_and_wait(address)
+        except Exception:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
+    def _connect_and_wait(self, address: "Address") -> int:
         address = self._resolved(address)
         code = super().connect_ex(address)
         if self._timeout == 0.0:

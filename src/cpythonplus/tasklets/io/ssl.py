@@ -14,7 +14,7 @@ from ssl import SSLError, SSLWantReadError, SSLWantWriteError
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from cpythonplus._native import io_wait
+from cpythonplus._native import io_give_way, io_wait
 from cpythonplus.tasklets.io import _standard as standard
 from cpythonplus.tasklets.io._descriptors import READ, WRITE, Limit
 from cpythonplus.tasklets.io.socket import create_connection, socket
@@ -70,12 +70,13 @@ class _Waiting:
 
     def _finish(self, call: "Callable[..., Any]", args: tuple[Any, ...], what: str) -> Any:  # noqa: ANN401
         """Call until OpenSSL has what it wants."""
-        limit = None
+        limit, owner = None, self._socket()
+        if owner._timeout != 0.0:  # noqa: SLF001
+            io_give_way()
         while True:
             try:
                 return call(*args)
             except (SSLWantReadError, SSLWantWriteError) as error:
-                owner = self._socket()
                 if owner._timeout == 0.0:  # noqa: SLF001
                     raise
                 events = READ if isinstance(error, SSLWantReadError) else WRITE

@@ -19,6 +19,7 @@ from cpythonplus.tasklets.locks._conditions import Event, Lock
 __all__ = ["REPLACEMENTS", "stay_known"]
 
 _idents: dict[tasklet, int] = {}  # of the tasklets that are threads
+_handles: dict[tasklet, Any] = {}  # theirs, from 3.13 on
 
 _stock_ident: Callable[[], int] = original(_thread, "get_ident")  # type: ignore[assignment]
 _waiting_at_exit = False
@@ -30,7 +31,12 @@ def get_ident() -> int:
     return (_idents and _idents.get(getcurrent())) or _stock_ident()
 
 
-def _begin(call: Callable[[], object], ended: Callable[[], object], name: object) -> int:
+def _begin(
+    call: Callable[[], object],
+    ended: Callable[[], object],
+    name: object,
+    handle: Any = None,  # noqa: ANN401
+) -> int:
     """Have a tasklet call something, and then `ended`; return its number."""
     _wait_at_exit()
 
@@ -45,10 +51,13 @@ def _begin(call: Callable[[], object], ended: Callable[[], object], name: object
             if getcurrent() is _forked_by:
                 os._exit(0)  # as the only thread that a process has when it ends
             _idents.pop(getcurrent(), None)
+            _handles.pop(getcurrent(), None)
             ended()
 
     made = tasklet(body)
     ident = _idents[made] = id(made)
+    if handle is not None:
+        _handles[made] = handle
     made()
     return ident
 
@@ -74,16 +83,25 @@ def _end_all() -> None:
             thread.join()
 
 
+def _forget(gone: list[tasklet]) -> None:
+    for task in gone:
+        _idents.pop(task, None)
+        handle = _handles.pop(task, None)
+        if handle is not None:
+            handle.set_done_at_fork()
+
+
 def _after_fork() -> None:
     """Have the child go on with the thread that forked alone."""
     global _forked_by  # noqa: PLW0603
     me, main = getcurrent(), getmain()
+    _forget([task for task in _idents if task is not me and task.thread_id != me.thread_id])
     if me not in _idents and not (me is main and _idents):
         return
     others = [task for task in (*_idents, main) if task is not me]
     for task in others:
-        _idents.pop(task, None)
         tasklets_abandon(task)
+    _forget(others)
     if me is not main:
         _forked_by = me
 
@@ -116,6 +134,13 @@ if sys.version_info >= (3, 13):
         def _set_done(self) -> None:
             self._end.set()
 
+        def set_done_at_fork(self) -> None:
+            """Its thread is not there in the child, and may have been about to say its end."""
+            lock = self._end._cond._lock  # type: ignore[attr-defined]  # noqa: SLF001
+            if lock.locked():
+                lock._at_fork_reinit()  # noqa: SLF001
+            self._end.set()
+
     def _start_joinable_thread(
         function: Callable[[], object],
         *,
@@ -125,7 +150,7 @@ if sys.version_info >= (3, 13):
         if handle is not None and not isinstance(handle, _Handle):
             return _stock_start(function, handle=handle, daemon=daemon)
         handle = handle or _Handle()
-        handle.ident = _begin(function, handle._set_done, function)  # noqa: SLF001
+        handle.ident = _begin(function, handle._set_done, function, handle)  # noqa: SLF001
         return handle
 
     # By its name in `threading`.
