@@ -164,7 +164,7 @@ for _kind in (
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce, pickled=_always)
-        # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
-        copyreg.pickle(_kind, _reduce_for_all)
+        if _kind in _LOSSY:  # wherever one lies: by itself it loses elements
+            copyreg.pickle(_kind, _reduce_for_all)
     elif _kind in _BY_FIELDS:
         reduce_as(_kind, _reduce)
