@@ -96,6 +96,7 @@ def named(found: memory.Growth | memory.Owners, ending: str) -> memory.Owner:
 
 
 class TestNames:
+    @of_rss
     def test_a_dict_of_a_module(self) -> None:
         found = grown(lambda: SESSIONS.update((f"s{i}", [i]) for i in range(MANY)))
         SESSIONS.clear()

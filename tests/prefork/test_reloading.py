@@ -1,11 +1,13 @@
 """Where `serve` reforks, HUP loads new code: in another process than the master."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import urllib.request
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from textwrap import dedent
@@ -114,15 +116,25 @@ def test_a_configuration_that_cannot_be_used_changes_nothing(tmp_path: Path) -> 
     files = {**version(tmp_path, "NUMBER = '1'"), "config.py": "prefork_refork = True"}
     with running(tmp_path, *REFORK[:2], "-c", "config.py", app=APP, files=files) as server:
         before = all_started(server)
-        for count, text in enumerate(
-            ("1 / 0", "prefork_refork = True\nworker_class = 'none.such'", "preload_app = False"), 1
-        ):
-            (tmp_path / "config.py").write_text(text)
-            server.signal(signal.SIGHUP)
-            told(server, "HUP failed, the workers continue unchanged", count)
+        refork = "prefork_refork = True\n"
+        texts = (
+            "1 / 0",
+            "preload_app = False",
+            refork + "worker_class = 'none.such'",
+            refork + "worker_tmp_dir = '/none/such'",
+            refork + "pidfile = '/none/such/pid'",
+        )
+        _refused(server, tmp_path, texts)
         assert all_started(server) == before
         assert server.get("/version") == "1"
         assert server.stop() == 0, server.output()
+
+
+def _refused(server: Server, folder: Path, texts: Sequence[str]) -> None:
+    for count, text in enumerate(texts, 1):
+        (folder / "config.py").write_text(text)
+        server.signal(signal.SIGHUP)
+        told(server, "HUP failed, the workers continue unchanged", count)
 
 
 SETTINGS = """
@@ -150,7 +162,7 @@ def _free_ports(count: int) -> list[int]:
 
 def _get(port: int, path: str) -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
             return str(answer.read().decode())
     except OSError:
         return ""
@@ -168,7 +180,11 @@ def test_hup_takes_over_the_configuration(tmp_path: Path) -> None:
     with running(tmp_path, *words, app=app, files=files, port=first, binds=False) as server:
         assert server.get("/version") == "here"
         assert "cpythonplus_workers_ready" in _get(metrics, "/metrics")
-        settings(tmp_path, workers=3, port=second, environment="", metrics=other_metrics)
+        with socket.create_server(("127.0.0.1", second)):
+            settings(tmp_path, workers=3, port=second, environment="", metrics=other_metrics)
+            server.signal(signal.SIGHUP)
+            told(server, "HUP failed, the workers continue unchanged")
+        assert _get(first, "/version") == "here"
         server.signal(signal.SIGHUP)
         until(lambda: _get(second, "/version") == "none", "an answer at the new address")
         until(lambda: "cpythonplus_workers_ready 3" in _get(other_metrics, "/metrics"), "metrics")
@@ -181,8 +197,9 @@ def test_hup_takes_over_the_configuration(tmp_path: Path) -> None:
 def start(folder: Path, *words: str, app: str) -> "subprocess.CompletedProcess[str]":
     """Run a server that cannot start."""
     (folder / "app.py").write_text(dedent(app))
+    where = () if "--bind" in words else ("--bind", "127.0.0.1:0")
     return subprocess.run(
-        [sys.executable, "-m", "cpythonplus", "serve", "app:app", "-b", "127.0.0.1:0", *words],
+        [sys.executable, "-m", "cpythonplus", "serve", "app:app", *where, *words],
         cwd=folder,
         env=child_environment({"PYTHONPATH": python_path(folder)}),
         capture_output=True,
@@ -198,6 +215,10 @@ def start(folder: Path, *words: str, app: str) -> "subprocess.CompletedProcess[s
         ("import none_such", (), 4, "No module named 'none_such'"),
         ("import sys; sys.exit('no settings')", (), 1, "no settings"),
         ("import os; os.kill(os.getpid(), 11)", (), 1, "ended by signal 11"),
+        ("import sys; sys.exit()", (), 1, "sys.exit(None) was called"),
+        ("import os; os._exit(0)", (), 1, "has ended the process that loads it"),
+        ("import os\nif os.fork() == 0: os.execlp('sleep', 'sleep', '30')\n1 / 0", (), 4, "zero"),
+        ("raise RuntimeError('x' + '\\u00e4' * 2000)", (), 4, "RuntimeError"),
         ("app = print\ndef warm(): 1 / 0", ("--warm-up", "app:warm"), 1, "division by zero"),
         ("app = print", ("--metrics", "127.0.0.1:1x"), 2, "1x"),
     ],
@@ -343,5 +364,136 @@ def test_hup_cuts_no_connection_of_asyncios_workers(
         assert clients.failures == []
         if kind == "uvicorn":
             assert server.metric("worker_restarts_total", reason="reload") == 4
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+ODD = {
+    "handlers": """
+        import signal
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """,
+    "thread": """
+        import threading, time
+        threading.Thread(target=time.sleep, args=(1e6,)).start()
+    """,
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_what_an_application_does_at_import_harms_nobody(tmp_path: Path, odd: str) -> None:
+    """Its handlers do not take the place of the mold's, and its threads do not keep an old one."""
+    files = version(tmp_path, "NUMBER = '1'")
+    hooks = "def on_exit(server): print('on_exit', server.pid)"
+    words = (*REFORK, "-c", "config.py")
+    app = dedent(ODD[odd]) + dedent(APP)
+    with running(tmp_path, *words, app=app, files={**files, "config.py": hooks}) as server:
+        before = all_started(server)
+        for number in ("22", "333"):
+            version(tmp_path, f"NUMBER = {number!r}")
+            server.signal(signal.SIGHUP)
+            until(lambda number=number: server.get("/version") == number, "new code")  # type: ignore[misc]
+        until(lambda: not before & server.workers(), "the end of all before")
+        all_started(server)
+        assert "on_exit" not in server.output()
+        assert server.stop() == 0, server.output()
+        until(server.nothing_left, "the end of all")
+
+
+def test_after_winch_hup_and_ttin_bring_workers_back(tmp_path: Path) -> None:
+    """WINCH, to a daemon, ends its workers and waits: the usual way back after USR2."""
+    version(tmp_path, "NUMBER = '1'")
+    (port,) = _free_ports(1)
+    pidfile = tmp_path / "pid"
+    words = (*REFORK, "--daemon", "--pid", str(pidfile), "--error-logfile", str(tmp_path / "log"))
+    assert start(tmp_path, *words, "--bind", f"127.0.0.1:{port}", app=APP).returncode == 0
+    until(lambda: _get(port, "/version") == "1", "an answer")
+    pid = int(pidfile.read_text())
+    try:
+        for number in (signal.SIGHUP, signal.SIGTTIN):
+            os.kill(pid, signal.SIGWINCH)
+            until(lambda: len(_children(pid)) == 1, "the loader alone")
+            os.kill(pid, number)
+            until(lambda: _get(port, "/version") == "1", "an answer")
+    finally:
+        os.kill(pid, signal.SIGTERM)
+        until(lambda: not Path(f"/proc/{pid}").exists(), "its end")
+
+
+def _children(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_signals_while_the_application_is_loaded_at_the_start(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    files = version(tmp_path, "NUMBER = 'slow'")
+    (tmp_path / "app.py").write_text(dedent(SLOW))
+    pidfile = tmp_path / "pid"
+    command = ["serve", "app:app", "-b", "127.0.0.1:0", *REFORK, "--pid", str(pidfile)]
+    with (tmp_path / "log").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cpythonplus", *command],
+            cwd=tmp_path,
+            env=child_environment({"PYTHONPATH": python_path(tmp_path)}),
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    server = Server(process, 0, tmp_path / "log")
+    try:
+        until((tmp_path / "loaded").exists, "a loader")
+        server.signal(number)
+        if number in {signal.SIGHUP, signal.SIGUSR1}:
+            (tmp_path / "go").touch()
+            told(server, "Booting worker")
+            server.signal(signal.SIGTERM)
+        assert process.wait(DEADLINE_S) == 0, server.output()
+        assert not pidfile.exists()
+        assert "Traceback" not in server.output()
+        until(server.nothing_left, "the end of all")
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    assert files
+
+
+def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
+    """With reuse_port each worker has its own listen queue: a mold's would never be emptied."""
+    (port,) = _free_ports(1)
+    words = ("--workers", "2", "--refork", "--refork-after", "10", "--reuse-port")
+    with running(tmp_path, *words, app=ASKED, port=port) as server:
+        # What waits in the queue of a worker that leaves is lost.
+        until(lambda: _get(port, "/") and "workers of generation 2" in server.output(), "a mold")
+        until(lambda: len(server.workers()) == 4, "two workers, their mold, the loader")
+        assert sum(bool(_get(port, "/")) for _ in range(60)) > 55
+        assert server.stop() == 0, server.output()
+
+
+ASKED = """
+    import os
+    def app(environ, start_response):
+        body = str(os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+
+
+def test_a_want_of_descriptors_forks_no_worker_in_vain(tmp_path: Path) -> None:
+    files = version(tmp_path, "NUMBER = '1'")
+    with running(tmp_path, *REFORK, app=APP, files=files) as server:
+        before = all_started(server)
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+        used = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        server.signal(signal.SIGTTIN)
+        told(server, "no worker can be forked now", 2)
+        server.signal(signal.SIGHUP)
+        told(server, "HUP failed, the workers continue unchanged")
+        assert server.workers() == before
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, limits)
+        all_started(server, 4)
         assert server.stop() == 0, server.output()
         assert server.nothing_left()

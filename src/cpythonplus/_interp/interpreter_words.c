@@ -14,8 +14,8 @@
 
 #include "../_base/copy_memory.h"
 #include "../_base/own_memory.h"
+#include "../_base/page.h"
 
-#define PAGE ((size_t)4096)
 #define MOST_BYTES ((size_t)1 << 20) /* of a state; 3.12 has pymalloc's in it */
 #define MOST_CALLBACKS (1u << 20)
 #define MOST_EVENTS 24
@@ -27,15 +27,15 @@ int
 plus_interpreter_words_read(struct plus_interpreter_words *state)
 {
     uintptr_t begin = (uintptr_t)PyInterpreterState_Get();
-    size_t bytes = 0;
+    size_t bytes = 0, page = plus_page_bytes();
 
     *state = (struct plus_interpreter_words){plus_malloc(MOST_BYTES), 0};
     if (state->words == NULL) {
         return -ENOMEM;
     }
     while (bytes < MOST_BYTES &&
-           plus_read_memory(begin + bytes, (char *)state->words + bytes, PAGE)) {
-        bytes += PAGE;
+           plus_read_memory(begin + bytes, (char *)state->words + bytes, page)) {
+        bytes += page;
     }
     state->count = bytes / sizeof *state->words;
     return 0;

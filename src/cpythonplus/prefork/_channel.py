@@ -67,7 +67,7 @@ class Channel:
             raise EOFError("the other end of the line is closed")
         for each in descriptors:
             os.set_inheritable(each, False)  # noqa: FBT003
-        return text.decode().split(), descriptors
+        return text.decode(errors="replace").split(), descriptors
 
     def close(self) -> None:
         """End the line; closing it again does nothing."""

@@ -25,13 +25,15 @@ the application runs once beside its workers, a scheduler for example.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
-import sys
+import socket
 from typing import TYPE_CHECKING, Any
 
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
+from gunicorn.workers.workertmp import WorkerTmp
 
 from cpythonplus.prefork._guarding import in_one_line
 from cpythonplus.prefork._gunicorn_mold import End, RefusedError
@@ -47,12 +49,12 @@ _FAILED_STATUS = 1
 
 
 def load(service: Service, server: Any, *, rereads: bool = False) -> None:
-    """Load the application in this process; RefusedError, with a line for the log, if that fails.
+    """Load the application in this process; RefusedError, which the master logs, if that fails.
 
     rereads: read the configuration again before.
     """
     _end_with_parent(server.pid)
-    what = "the configuration cannot be read"
+    what = "the configuration cannot be used"
     try:
         if rereads:
             _read_again(service, server)
@@ -63,28 +65,22 @@ def load(service: Service, server: Any, *, rereads: bool = False) -> None:
     except SystemExit as error:
         raise _refused(what, error) from None
     except HaltServer as error:
-        _tell(server, error.reason, rereads=rereads)
         raise RefusedError(error.reason, error.exit_status) from None
     except BaseException as error:
         server.log.debug("%s; the traceback:", what, exc_info=error)
         why = f"{what}: {in_one_line(error)}"
-        _tell(server, why, rereads=rereads)
         raise RefusedError(why, Arbiter.APP_LOAD_ERROR) from None
 
 
-def _tell(server: Any, why: str, *, rereads: bool) -> None:
-    if not rereads:  # else the master says why HUP failed
-        server.log.error("%s", why)
-
-
 def _refused(what: str, error: SystemExit) -> RefusedError:
-    """Return why a loader refuses whose code has called sys.exit: it has said so on stderr."""
+    """Return why a loader refuses whose code has called sys.exit."""
     if error.code is not None and not isinstance(error.code, int):
-        sys.stderr.write(f"{error.code}\n")
         return RefusedError(f"{what}: {error.code}", _FAILED_STATUS)
-    reason = error.__context__
-    told = f"sys.exit({error.code})" if reason is None else in_one_line(reason)
-    return RefusedError(f"{what}: {told}", error.code or 0)
+    status = (error.code or 0) & 0xFF or _FAILED_STATUS
+    reason = error.__context__  # where it was called for that: then there is a line on stderr
+    if reason is None:
+        return RefusedError(f"{what}: sys.exit({error.code}) was called", status)
+    return RefusedError(f"{what}: {in_one_line(reason)}", status, told=True)
 
 
 def _end_with_parent(parent: int) -> None:
@@ -107,3 +103,17 @@ def _read_again(service: Service, server: Any) -> None:
     why = refusal(server.cfg) if service.options.refork else "refork is off"
     if why:
         raise RefusedError(f"reforking ends with a restart only: {why}", _FAILED_STATUS)
+    _check_takeover(before, server.cfg)
+
+
+def _check_takeover(before: Any, after: Any) -> None:
+    """Try here what would end the master when it takes the configuration over; OSError."""
+    WorkerTmp(after).close()
+    if after.pidfile and not os.access(os.path.dirname(after.pidfile) or ".", os.W_OK):  # noqa: PTH120
+        raise OSError(errno.EACCES, "the pid file cannot be written", after.pidfile)
+    for address in after.address:
+        if isinstance(address, tuple) and address not in before.address:
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            with socket.socket(family) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind(address)

@@ -22,7 +22,7 @@ from gunicorn.app import base
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
-from cpythonplus.prefork._guarding import Guard, passes_through, tell
+from cpythonplus.prefork._guarding import Guard, in_one_line, passes_through, tell
 from cpythonplus.prefork._gunicorn_hooks import compose
 from cpythonplus.prefork._gunicorn_loader import load
 from cpythonplus.prefork._gunicorn_mold import Molding, become, deliver, prepare_worker
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["Overseer", "install"]
 
 _FAILED_STATUS = 1
+_ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL}
+_OTHERS = ("HUP", "USR1", "USR2", "TTIN", "TTOU", "WINCH")
 
 
 class Overseer(Arbiter):
@@ -49,6 +51,7 @@ class Overseer(Arbiter):
     _num_workers: int
     _halting = False
     _signals_all = False
+    _stopping = False
     _taken_over = False
 
     def setup(self, app: BaseApplication) -> None:
@@ -86,6 +89,8 @@ class Overseer(Arbiter):
         try:
             super().start()
         except HaltServer as error:
+            if SERVICE.reforking is not None:
+                SERVICE.reforking.drop_loader()
             if self.pidfile is not None:
                 self.pidfile.unlink()
             if error.reason:
@@ -95,11 +100,19 @@ class Overseer(Arbiter):
     def load_application(self) -> None:
         """At the start: have another process load it; HaltServer if it cannot."""
         reforking = SERVICE.reforking
-        if reforking is not None:
-            SERVICE.open_for(self)
-            if reforking.load(self):
-                self._be_mold(load)
+        if reforking is None:
+            return
+        _end_on_signals()
+        SERVICE.open_for(self)
+        if reforking.load(self):
+            self._be_mold(load)
+        pid = os.getpid()
+        try:
             reforking.wait_for_load(self)
+        except Exception as error:
+            if os.getpid() != pid:
+                raise
+            raise HaltServer(in_one_line(error), _FAILED_STATUS) from None
 
     def reload(self) -> None:
         """HUP: take over a new configuration, and new code where another process loads that."""
@@ -185,8 +198,13 @@ class Overseer(Arbiter):
             super().kill_workers(sig)
         finally:
             self._signals_all = False
-        if SERVICE.reforking is not None:
-            SERVICE.reforking.signal(sig)
+        if SERVICE.reforking is not None and (self._stopping or sig not in _ENDING):
+            SERVICE.reforking.signal(sig)  # after WINCH new workers may be wanted
+
+    def stop(self, graceful: bool = True) -> None:  # noqa: FBT001, FBT002  # gunicorn's
+        """Stop the workers, and the molds with them."""
+        self._stopping = True
+        super().stop(graceful)
 
     def kill_worker(self, pid: int, sig: int) -> None:
         """Send a signal to a worker; SIGABRT to one that hangs, after a look at what it does.
@@ -204,10 +222,10 @@ class Overseer(Arbiter):
 
     def reap_workers(self) -> None:
         """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
-        with Guard(self.log, "looking at workers that have ended", passing=(HaltServer,)):
-            SERVICE.look_at_the_dead(self)
         while True:
             try:
+                with Guard(self.log, "looking at workers that have ended", passing=(HaltServer,)):
+                    SERVICE.look_at_the_dead(self)
                 super().reap_workers()
             except HaltServer:
                 # A second worker that could not boot would end the stopping, with a traceback.
@@ -240,6 +258,27 @@ class Overseer(Arbiter):
             super().manage_workers()
         finally:
             self._num_workers -= leaving
+
+
+class _Stopped(HaltServer, KeyboardInterrupt):
+    """A signal ends the start; as Ctrl-C does, it gets through a Guard."""
+
+
+def _end_on_signals() -> None:
+    """While the application is loaded at the start: what ends the server ends it in good order.
+
+    gunicorn has no handlers yet, and the pid file is there already.  The other signals come to
+    nothing, as nothing has begun that they could change.
+    """
+
+    def end(*_: object) -> NoReturn:
+        raise _Stopped("", 0)
+
+    for number in _ENDING - {signal.SIGKILL}:
+        signal.signal(number, end)
+    for name in _OTHERS:
+        signal.signal(getattr(signal, f"SIG{name}"), lambda *_: None)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 class _Before:

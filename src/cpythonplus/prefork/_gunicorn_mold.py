@@ -60,6 +60,7 @@ __all__ = [
     "Molding",
     "RefusedError",
     "become",
+    "close_listeners",
     "deliver",
     "keep_listeners",
     "prepare_worker",
@@ -74,6 +75,7 @@ _TURN_S = 1.0
 _THREADS_END_S = 2.0
 _HELPER_S = 20.0
 _PARENT_S = 5.0
+_LEAVE_S = 10
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -89,11 +91,15 @@ class End(KeyboardInterrupt):
 
 
 class RefusedError(Exception):
-    """This process may not be the mold; it says why, and ends with `status`."""
+    """This process may not be the mold; it says why, and ends with `status`.
 
-    def __init__(self, why: str, status: int = 0) -> None:
+    told: a line on stderr has said so already.
+    """
+
+    def __init__(self, why: str, status: int = 0, *, told: bool = False) -> None:
         super().__init__(why)
         self.status = status
+        self.told = told
 
 
 def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) -> None:
@@ -121,6 +127,14 @@ def keep_listeners(listeners: list[Any]) -> Callable[[], None]:
     return reopen
 
 
+def close_listeners(listeners: list[Any]) -> None:
+    """Close a worker's own listening sockets (reuse_port): nobody accepts from them any more."""
+    for each in listeners:
+        with suppress(OSError):
+            if getattr(each, "sock", None) is not None:
+                each.sock.close()
+
+
 def wait_for_parent(worker: Any) -> None:
     """In a new worker: wait until the helper that has forked it is gone.
 
@@ -139,8 +153,10 @@ def become(service: Service, server: Any, prepare: Callable[[Service, Any], None
     status = 0
     try:
         try:
-            ends = _handle_signals(server)
+            ends: list[int] = []
+            _handle_signals(server, ends)
             prepare(service, server)
+            _handle_signals(server, ends)  # an application may set others while it is imported
             if not ends:
                 service.say(server.pid, "mold", *_memory())
             while not ends and _fork_next(service, server):
@@ -150,12 +166,14 @@ def become(service: Service, server: Any, prepare: Callable[[Service, Any], None
         except RefusedError as error:
             _take_no_more_signals()
             status = error.status
-            service.say(server.pid, "refused", error)
-    except (End, EOFError, OSError):
+            service.say(server.pid, "told" if error.told else "refused", error)
+    except (KeyboardInterrupt, EOFError, ConnectionError):
         pass
-    except Exception as error:  # noqa: BLE001  # nobody above is to end the master's workers
+    except BaseException as error:  # noqa: BLE001  # up the stack is the master's loop
         tell(server.log, "this mold ends", error)
     _take_no_more_signals()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_LEAVE_S)  # a thread or an exit function of the application may never end
     prefork.fast_exit(status)
 
 
@@ -216,13 +234,12 @@ def _memory() -> tuple[int, int]:
     return 0, 0
 
 
-def _handle_signals(server: Any) -> list[int]:
+def _handle_signals(server: Any, ends: list[int]) -> None:
     """Take what the master sends to all its workers; see `Reforking.signal`.
 
-    Returns a list, to which a number is added by what ends the mold: the exception that comes with
-    it is lost in a destructor, or in code that catches everything.
+    What ends the mold is added to `ends` too: the exception that comes with it is lost in a
+    destructor, or in code that catches everything.
     """
-    ends: list[int] = []
 
     def end(number: int, _: object) -> NoReturn:
         ends.append(number)
@@ -236,11 +253,10 @@ def _handle_signals(server: Any) -> list[int]:
         signal.signal(number, end)
     signal.signal(signal.SIGUSR1, reopen)
     for number in (signal.SIGHUP, signal.SIGWINCH):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited over an exec
     for number in (signal.SIGCHLD, signal.SIGABRT, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)  # a loader's are held back until here
-    return ends
 
 
 def _fork_next(service: Service, server: Any) -> bool:
@@ -271,12 +287,13 @@ def _fork_next(service: Service, server: Any) -> bool:
 def _wait_for(pid: int) -> None:
     """Wait until a helper has ended; one that hangs, in somebody's fork handler, is killed."""
     end = time.monotonic() + _HELPER_S
-    while not os.waitpid(pid, os.WNOHANG)[0]:
-        if time.monotonic() > end:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            return
-        time.sleep(0.001)
+    with suppress(ChildProcessError):  # somebody else has reaped it
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            time.sleep(0.001)
 
 
 def deliver(service: Service, server: Any, error: BaseException | None = None) -> NoReturn:

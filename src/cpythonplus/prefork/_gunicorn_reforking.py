@@ -19,6 +19,7 @@ Generation 0 are the workers that the first loader forks.
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import signal
 from contextlib import suppress
@@ -30,7 +31,7 @@ from gunicorn.errors import HaltServer
 
 from cpythonplus._base.sizes import format_size
 from cpythonplus.prefork._channel import Channel
-from cpythonplus.prefork._guarding import Guard
+from cpythonplus.prefork._guarding import tell
 from cpythonplus.prefork._sharing import private_bytes
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ _PREPARE_S = 120.0
 _MEASURE_S = 30.0
 _END_S = 2.0
 _LOOK_S = 0.01
+_TURN_S = 0.2
+_LEAVE_S = 12.0
+_DESCRIPTORS = 2  # of a worker: its file and its line
 _AGAIN_S = 10.0
 _FAILED_STATUS = 1
 _GROWN_BYTES = 32 << 20
@@ -133,6 +137,9 @@ class Reforking:
     _chosen: _Chosen | None = None
     _reforks: int = 0  # since the configuration was read
     _failures: int = 0
+    _served: bool = False  # any worker, since the start
+    _given_up: set[int] = field(default_factory=set)  # generations
+    _leaving: dict[int, float] = field(default_factory=dict)  # until when, by pid
     _asked: int = 0  # the age of the worker that is to leave now
     _asked_until: float = 0.0
     _is_ending: bool = False  # all workers were told to end, and the molds with them
@@ -150,6 +157,7 @@ class Reforking:
         """Take one step: called at least once a second."""
         for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
             del self._generations[age]
+        self._end_the_late()
         self._follow_loader(server)
         self._follow(server)
         if self._chosen is None and not self._renew(server) and self._is_time(server):
@@ -172,9 +180,12 @@ class Reforking:
             return False
         if self._loader is not None:
             self.drop_loader()
-        self._load_at = monotonic() + _AGAIN_S
         self._is_ending = False
-        pid, line = self.service.fork_loader(server)
+        try:
+            pid, line = self.service.fork_loader(server)
+        except OSError as error:
+            self._load_failed(server, str(error), rereads=rereads)
+            return False
         if pid == 0:
             for each in (line, *(mold.line for mold in self._all_molds())):
                 each.close()
@@ -184,19 +195,28 @@ class Reforking:
 
     def wait_for_load(self, server: Any) -> None:
         """At the start: wait for the loader; HaltServer with its status if it fails."""
-        while self._loader is not None and not self._loader.ready:
-            message = None
+        while (loader := self._loader) is not None:
+            words, status = ["refused"], None
             with suppress(EOFError):
-                message = self._loader.line.receive(_ANSWER_S)
-                if message is None:
-                    continue
-            if message is None or message[0][0] != "mold":
-                status = os.waitstatus_to_exitcode(os.waitpid(self._loader.pid, 0)[1])
-                if status < 0:
-                    why = f"loading the application was ended by signal {-status}"
-                    raise HaltServer(why, _FAILED_STATUS)
-                raise HaltServer("", status)  # it has said why
-            self._use_loader(server, self._loader, *map(int, message[0][1:3]))
+                message = loader.line.receive(_TURN_S)
+                status = _reap(loader.pid) if message is None else None
+                if message is None and status is None:
+                    continue  # a child of its own may have the line still
+                words = message[0] if message is not None else words
+            if words[0] == "mold":
+                self._use_loader(server, loader, *map(int, words[1:3]))
+                continue
+            end = monotonic() + _LEAVE_S
+            while status is None and (status := _reap(loader.pid)) is None:
+                if monotonic() > end:
+                    _terminate(loader.pid, signal.SIGKILL)
+                sleep(_LOOK_S)
+            why = "" if words[0] == "told" else " ".join(words[1:])
+            if status < 0:
+                why = why or f"loading the application was ended by signal {-status}"
+            elif words == ["refused"]:
+                why = f"the application has ended the process that loads it (status {status})"
+            raise HaltServer(why, max(status, _FAILED_STATUS))
 
     @property
     def has_reloaded(self) -> bool:
@@ -209,11 +229,12 @@ class Reforking:
         if loader is None:
             return
         if chosen is not None and not chosen.serving:
-            _terminate(chosen.pid)
+            self._let_end(chosen.pid)
         self._chosen = None
         before = self._mold if self._mold is not None and self._mold.good else self._before
         molds, self._root = self._all_molds(), None
         for each in molds:
+            each.listens = False  # there, if the address is another one
             if each is not before:
                 self._end(each)
         self._count += 1
@@ -227,7 +248,19 @@ class Reforking:
         loader, self._loader = self._loader, None
         if loader is not None:
             loader.line.close()
-            _terminate(loader.pid)
+            self._let_end(loader.pid)
+
+    def _let_end(self, pid: int) -> None:
+        """Have a process end that only forks, or loads: one that does not is killed later."""
+        _terminate(pid)
+        self._leaving[pid] = monotonic() + _LEAVE_S
+
+    def _end_the_late(self) -> None:
+        for pid, until in list(self._leaving.items()):
+            if _reap(pid) is not None:
+                del self._leaving[pid]
+            elif monotonic() > until:
+                _terminate(pid, signal.SIGKILL)
 
     def _follow_loader(self, server: Any) -> None:
         loader = self._loader
@@ -243,8 +276,11 @@ class Reforking:
             self._use_loader(server, loader, *map(int, words[1:3]))
             return
         self.drop_loader()
-        why = " ".join(words[1:])
-        if loader.rereads:
+        self._load_failed(server, " ".join(words[1:]), rereads=loader.rereads)
+
+    def _load_failed(self, server: Any, why: str, *, rereads: bool) -> None:
+        self._load_at = monotonic() + _AGAIN_S
+        if rereads:
             server.log.error("HUP failed, the workers continue unchanged: %s", why)
         else:
             server.log.error(
@@ -391,7 +427,7 @@ class Reforking:
         self._failures += 1
         self._end(mold, signal.SIGKILL)
         source = "a process that loads the application again"
-        if self._mold is None and not self._serves(server):
+        if self._mold is None and not self._has_served(server):
             raise HaltServer(f"no worker can be forked: {why}", _FAILED_STATUS)
         if self._mold is not None:
             self.generation = self._mold.generation
@@ -403,14 +439,17 @@ class Reforking:
             source,
         )
 
-    def _serves(self, server: Any) -> bool:
-        """Whether there is a worker that has served its first turn."""
+    def _has_served(self, server: Any) -> bool:
+        """Whether any worker has served its first turn since the start."""
         self.service.hear()
-        return any("ready" in self.service.said(each.age) for each in server.WORKERS.values())
+        said = (self.service.said(each.age) for each in server.WORKERS.values())
+        self._served = self._served or any("ready" in each for each in said)
+        return self._served
 
     def _end(self, mold: _Mold | None, number: int = signal.SIGTERM) -> None:
         if mold is not None and mold is not self._root:
             mold.line.close()
+            self._let_end(mold.pid)
             _terminate(mold.pid, number)
 
     def _all_molds(self) -> list[_Mold]:
@@ -421,18 +460,20 @@ class Reforking:
 
     def spawn(self, server: Any) -> bool:
         """Have the mold fork a worker; False where there is none, or it cannot."""
-        while self._mold is not None:
-            with Guard(server.log, "forking a worker from the mold", passing=(HaltServer,)):
-                try:
-                    if not self._mold.listens:
-                        descriptors, port = self.service.sockets(server)
-                        self._mold.line.send("sockets", port, descriptors=tuple(descriptors))
-                        self._mold.listens = True
-                    self._spawn(server, self._mold)
-                except (OSError, EOFError, TimeoutError, RuntimeError) as error:
-                    self._fail(server, str(error))
-                else:
-                    return True
+        while (mold := self._mold) is not None:
+            try:
+                if not mold.listens:
+                    descriptors, port = self.service.sockets(server)
+                    mold.line.send("sockets", port, descriptors=tuple(descriptors))
+                    mold.listens = True
+                self._spawn(server, mold)
+            except (EOFError, ConnectionError, TimeoutError, RuntimeError) as error:
+                self._fail(server, str(error))
+            except Exception as error:  # noqa: BLE001  # this process lacks something: descriptors
+                tell(server.log, "no worker can be forked now", error)
+                return True
+            else:
+                return True
         return False
 
     @staticmethod
@@ -455,8 +496,6 @@ class Reforking:
 
     def _spawn(self, server: Any, mold: _Mold) -> None:
         age = server.worker_age + 1
-        pid, (file, line) = self._forked(mold.line, age)
-        server.worker_age = age
         worker = server.worker_class(
             age,
             server.pid,
@@ -467,6 +506,8 @@ class Reforking:
             server.log,
         )
         worker.tmp.close()
+        server.worker_age = age  # what a failed fork still says is not about the next one
+        pid, (file, line) = self._forked(mold.line, age)
         worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
         worker.pid = pid
         self.service.lines[age] = Channel.of(line)
@@ -489,7 +530,7 @@ class Reforking:
         if mold is not None and not mold.good:
             of_it = [each for each in workers if self._is_current(each)]
             if of_it:
-                mold.good = True
+                mold.good = self._served = True
                 self._failures = 0
                 self._end(self._before)
                 self._before = None
@@ -551,19 +592,25 @@ class Reforking:
                 self._give_up(server, "it has ended")
 
     def _look_at_new_workers(self, server: Any) -> None:
-        if self._mold is None or self._mold.good or self._before is self._root is None:
-            return
+        """Give a mold up whose worker cannot boot, if there is another one to go back to."""
+        mold = self._mold
+        if mold is not None and not mold.good and (self._before or self._root is not mold):
+            self._given_up.add(mold.generation)
         for pid, worker in list(server.WORKERS.items()):
-            early = "ready" not in self.service.said(worker.age)
-            if self.generation_of(worker.age) != self.generation or not early:
+            generation = self.generation_of(worker.age)
+            if generation not in self._given_up or "ready" in self.service.said(worker.age):
                 continue
-            status = _reap(pid)
-            if status is not None:
-                del server.WORKERS[pid]
-                worker.tmp.close()
-                server.cfg.child_exit(server, worker)
+            status = _exited(pid)
+            if not status:
+                continue
+            _reap(pid)
+            del server.WORKERS[pid]
+            worker.tmp.close()
+            server.cfg.child_exit(server, worker)
+            if self._mold is mold is not None and generation == mold.generation:
                 self._fail(server, f"its worker {pid} ended before it served (status {status})")
-                return
+        if self._mold is mold and mold is not None:
+            self._given_up.discard(mold.generation)
 
     def signal(self, number: int) -> None:
         """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
@@ -580,6 +627,7 @@ class Reforking:
         pids = [each.pid for each in self._all_molds()]
         if self._loader is not None:
             pids.append(self._loader.pid)
+        pids += self._leaving.keys() - set(pids)
         if self._chosen is not None and not self._chosen.serving:
             pids.append(self._chosen.pid)
         return pids
@@ -592,6 +640,8 @@ def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) 
         words, descriptors = message
         if words[0] == "worker":
             found.append((int(words[1]), descriptors))
+            if len(descriptors) != _DESCRIPTORS:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         elif words[0] == "failed":
             raise RuntimeError(" ".join(words[1:]))
         elif words[:2] == ["forked", str(age)]:
@@ -607,6 +657,15 @@ def _reap_strangers(server: Any, known: list[int]) -> None:
             if ended is None or ended.si_pid in others:
                 return
             os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def _exited(pid: int) -> int:
+    """Return the status of a child that has ended by itself; 0 of any other."""
+    with suppress(ChildProcessError):
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None and ended.si_code == os.CLD_EXITED:
+            return ended.si_status
+    return 0
 
 
 def _terminate(pid: int, number: int = signal.SIGTERM) -> None:

@@ -271,12 +271,15 @@ class Service(Engine):
             self.note_opened("the configuration")
             if not self.options.keep_mortal:  # the application's: nothing imports that here
                 self.prepare()
-        line, master = self._open_line(), os.getpid()
+        master, line = os.getpid(), self._open_line()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             self.signals.block()
             self._forking = threading.get_ident()
             pid = os.fork()
+        except OSError:
+            line.close()
+            raise
         finally:
             if os.getpid() == master:
                 self.forked()
@@ -284,6 +287,8 @@ class Service(Engine):
         if pid:
             return pid, line
         server.pid = master
+        for worker in server.WORKERS.values():
+            worker.tmp.close()
         server.WORKERS.clear()
         with self._looking():
             self.connections.begin_again(self.channel.fileno() if self.channel else -1)
@@ -315,6 +320,7 @@ class Service(Engine):
         """In a loader: listen where the master does."""
         if has_port:
             self._port = socket.socket(fileno=descriptors.pop())
+        molding.close_listeners(server.LISTENERS)
         server.LISTENERS = [_listener(server, each) for each in descriptors]
 
     def _listen(self, server: Any) -> None:
@@ -621,7 +627,12 @@ class Service(Engine):
         self._note(words[0] if what == "leave" else "refork")
         if what == "mold":
             self._is_chosen, self.generation = True, int(words[0])
-            self._reopen_listeners = molding.keep_listeners(worker.sockets)
+            listeners = worker.sockets
+            self._reopen_listeners = (
+                functools.partial(molding.close_listeners, listeners)
+                if worker.cfg.reuse_port
+                else molding.keep_listeners(listeners)
+            )
         self._leave(worker)
 
     def _leave(self, worker: Any) -> None:
