@@ -54,7 +54,7 @@ def grow() -> None:
         POOL.queue.append([number] * 7)  # LINE POOL.queue
         Pool.limits[number] = [number] * 8  # LINE Pool.limits
         SLOTTED.rows.append([number] * 9)  # LINE SLOTTED.rows
-        NESTED["a"]["b"].append([number] * 8)  # LINE NESTED['...]['...]
+        NESTED["a"]["b"].append([number] * 8)  # LINE NESTED['a']['b']
         FIXED[number % 10].append([number] * 8)  # LINE FIXED
         cached(number)
 
