@@ -85,7 +85,7 @@ def _next(source: object, step: Step) -> object:
         found = _names(source)
     elif how == "attribute":
         found = _attribute(source, label)
-    elif how == "key" and type(label) in (str, int):
+    elif how in {"key", "interned"} and type(label) in (str, int):
         if isinstance(source, dict):
             found = dict.get(source, label, _NOTHING)
         elif isinstance(source, MappingProxyType):
