@@ -2,6 +2,7 @@
 
 import copyreg
 import itertools
+import sys
 import warnings
 from collections import OrderedDict, deque
 from collections.abc import Callable
@@ -164,7 +165,8 @@ for _kind in (
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce, pickled=_always)
-        if _kind in _LOSSY:  # wherever one lies: by itself it loses elements
+        # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
+        if _kind in _LOSSY or sys.version_info >= (3, 12):
             copyreg.pickle(_kind, _reduce_for_all)
     elif _kind in _BY_FIELDS:
         reduce_as(_kind, _reduce)
