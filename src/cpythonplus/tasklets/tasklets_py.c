@@ -152,6 +152,12 @@ tasklets_get_ident(PyObject *module, PyObject *ignored)
 }
 
 static PyObject *
+tasklets_has_scheduler(PyObject *module, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_scheduler_own != NULL);
+}
+
+static PyObject *
 tasklets_getcurrentid(PyObject *module, PyObject *ignored)
 {
     return plus_scheduler_get() != NULL ? tasklets_get_ident(module, NULL) : NULL;
@@ -623,6 +629,8 @@ static PyMethodDef tasklets_methods[] = {
            "How many tasklets of this thread are runnable."),
     PLUS_METHOD("tasklets_get_ident", tasklets_get_ident, METH_NOARGS, "$module, /",
                 "A number that no other tasklet and no other thread has now."),
+    PLUS_METHOD("tasklets_has_scheduler", tasklets_has_scheduler, METH_NOARGS, "$module, /",
+                "Whether the calling thread has used tasklets; it gets no scheduler by asking."),
     PLUS_METHOD("tasklets_abandon", tasklets_abandon, METH_O, "$module, tasklet, /",
                 "Have one never go on, nor end: what a fork makes of other threads."),
     METHOD(getcurrentid, METH_NOARGS, "$module, /",
