@@ -146,3 +146,10 @@ def test_any_columns_are_survived(columns: list[str]) -> None:
 )
 def test_keys_of_settings(key: str, path: str) -> None:
     assert sysctl_path(key) == path
+
+
+def test_what_packets_have_put_into_a_set_is_no_difference() -> None:
+    """nft 1.1.6 and later also say how many there are."""
+    text = "set heard {\n\t\tsize 100%s\n\t\ttimeout 3m%s\n\t}\n"
+    full = text % ("\t# count 2", "\n\t\telements = { 1.2.3.4 . 80,\n\t\t\t     1.2.3.5 . 8 }")
+    assert live._ELEMENTS.sub("", full) == text % ("", "")

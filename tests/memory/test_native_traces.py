@@ -192,7 +192,7 @@ def test_memray_is_missing_here(
 
 
 def test_the_file_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
-    line = "import cpythonplus.memory._native_traces.tracing as t; t._LARGEST = 20_000"
+    line = "import cpythonplus.memory._native_traces.tracing as t; t._LARGEST = 100_000"
     with target() as process:
         said(process, f"{line}; print(flush=True)")
         found = grown(process.pid, capsys)

@@ -43,7 +43,7 @@ ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohi
 """As `ip -N` prints them: by their numbers (rtnetlink(7))."""
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
-_ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}")
+_ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}|[ \t]*# count \d+$", re.MULTILINE)
 """Of a set that packets fill."""
 
 SYSTEMD_RUNS = Path("/run/systemd/system")

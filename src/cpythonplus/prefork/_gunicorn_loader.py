@@ -100,7 +100,7 @@ def _read_again(service: Service, server: Any) -> None:
             os.environ.pop(name, None)
     server.app.reload()
     server.setup(server.app)
-    why = refusal(server.cfg) if service.options.refork else "refork is off"
+    why = refusal(server.cfg) if service.options.refork else "it is off there"
     if why:
         raise RefusedError(f"reforking ends with a restart only: {why}", _FAILED_STATUS)
     _check_takeover(before, server.cfg)
