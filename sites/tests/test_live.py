@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cpythonplus_sites import live
 from cpythonplus_sites.live import (
     Device,
     LivePeer,
