@@ -61,6 +61,17 @@ ASGI_APP = """
         await send({"type": "http.response.body", "body": body})
 """
 
+AIOHTTP_APP = """
+    import os
+    from aiohttp import web
+    served_by = []
+    async def answer(request):
+        served_by.append(os.getpid())
+        return web.Response(text=str(served_by[0] if request.path == "/first" else os.getpid()))
+    app = web.Application()
+    app.router.add_get("/{any:.*}", answer)
+"""
+
 
 def until(condition: Callable[[], T], what: str) -> T:
     """Return the first true value of `condition`; fails the test when there is none."""

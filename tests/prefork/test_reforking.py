@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.prefork.serving import DEADLINE_S, Clients, Server, running, until
+from tests.prefork.serving import AIOHTTP_APP, DEADLINE_S, Clients, Server, running, until
 from tests.support import run_child
 
 FIRST = """
@@ -39,16 +39,6 @@ ASGI = """
         headers = [(b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
-"""
-AIOHTTP = """
-    import os
-    from aiohttp import web
-    served_by = []
-    async def answer(request):
-        served_by.append(os.getpid())
-        return web.Response(text=str(served_by[0] if request.path == "/first" else os.getpid()))
-    app = web.Application()
-    app.router.add_get("/{any:.*}", answer)
 """
 REFORK = ("--workers", "2", "--refork", "--refork-after", "10")
 
@@ -87,7 +77,7 @@ def test_workers_are_renewed_without_a_refused_request(tmp_path: Path, kind: str
         app, words = ASGI, ("--worker-class", "uvicorn_worker.UvicornWorker")
     if kind == "aiohttp":
         pytest.importorskip("aiohttp")
-        app, words = AIOHTTP, ("--worker-class", "aiohttp.GunicornWebWorker")
+        app, words = AIOHTTP_APP, ("--worker-class", "aiohttp.GunicornWebWorker")
     with running(tmp_path, *REFORK, *words, app=app) as server:
         with Clients(server, count=4, keep_alive=kind != "sync") as clients:
             until(lambda: generation(server) >= 3 or clients.failures, "three generations")

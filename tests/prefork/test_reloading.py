@@ -14,8 +14,16 @@ from textwrap import dedent
 
 import pytest
 
-from tests.prefork.serving import DEADLINE_S, Clients, Server, python_path, running, until
-from tests.prefork.test_reforking import AIOHTTP, ASGI
+from tests.prefork.serving import (
+    AIOHTTP_APP,
+    ASGI_APP,
+    DEADLINE_S,
+    Clients,
+    Server,
+    python_path,
+    running,
+    until,
+)
 from tests.support import child_environment
 
 APP = """
@@ -348,9 +356,9 @@ def test_hup_cuts_no_connection_of_asyncios_workers(
     tmp_path: Path, kind: str, refork: bool
 ) -> None:
     """gunicorn sends SIGTERM, at which both close what has no request just then."""
-    app, worker = AIOHTTP, "aiohttp.GunicornWebWorker"
+    app, worker = AIOHTTP_APP, "aiohttp.GunicornWebWorker"
     if kind == "uvicorn":
-        app, worker = ASGI, "uvicorn_worker.UvicornWorker"
+        app, worker = ASGI_APP, "uvicorn_worker.UvicornWorker"
         pytest.importorskip("uvicorn_worker")
     pytest.importorskip(kind)
     words = (*REFORK[: None if refork else 2], "--worker-class", worker, "--metrics", "/metrics")
@@ -437,7 +445,7 @@ def _children(pid: int) -> list[str]:
 def test_signals_while_the_application_is_loaded_at_the_start(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    files = version(tmp_path, "NUMBER = 'slow'")
+    version(tmp_path, "NUMBER = 'slow'")
     (tmp_path / "app.py").write_text(dedent(SLOW))
     pidfile = tmp_path / "pid"
     command = ["serve", "app:app", "-b", "127.0.0.1:0", *REFORK, "--pid", str(pidfile)]
@@ -465,28 +473,18 @@ def test_signals_while_the_application_is_loaded_at_the_start(
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-    assert files
 
 
 def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
     """With reuse_port each worker has its own listen queue: a mold's would never be emptied."""
     (port,) = _free_ports(1)
     words = ("--workers", "2", "--refork", "--refork-after", "10", "--reuse-port")
-    with running(tmp_path, *words, app=ASKED, port=port) as server:
+    with running(tmp_path, *words, port=port) as server:
         # What waits in the queue of a worker that leaves is lost.
         until(lambda: _get(port, "/") and "workers of generation 2" in server.output(), "a mold")
         until(lambda: len(server.workers()) == 4, "two workers, their mold, the loader")
         assert sum(bool(_get(port, "/")) for _ in range(60)) > 55
         assert server.stop() == 0, server.output()
-
-
-ASKED = """
-    import os
-    def app(environ, start_response):
-        body = str(os.getpid()).encode()
-        start_response("200 OK", [("Content-Length", str(len(body)))])
-        return [body]
-"""
 
 
 def test_a_want_of_descriptors_forks_no_worker_in_vain(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What kind of web application something is: by looking at it, without calling it."""
+"""The kind of a web application or of a worker: by looking at it, without calling it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["is_aiohttp", "is_aiohttp_application", "is_asgi"]
+__all__ = ["comes_from", "is_aiohttp", "is_aiohttp_application", "is_asgi"]
 
 
 def is_asgi(application: object) -> bool:
@@ -17,6 +17,11 @@ def is_asgi(application: object) -> bool:
     call = getattr(application, "__call__", None)  # noqa: B004  # the method, not whether it is there
     is_coroutine = inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call)
     return is_coroutine and not _is_factory(application)
+
+
+def comes_from(kind: type, *modules: str) -> bool:
+    """Whether a class, or one that it is derived from, is of a module whose name begins so."""
+    return any(each.__module__.startswith(modules) for each in kind.__mro__)
 
 
 def is_aiohttp(application: object) -> bool:

@@ -25,17 +25,15 @@ from cpythonplus.prefork._warming_aiohttp import forget_loop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Lingering", "lingers"]
+__all__ = ["LINGERING", "Lingering"]
 
 _CLOSE = (b"connection", b"close")
 _TURN_S = 0.05
 _QUIET = 3
 
 
-def lingers(worker_class: type) -> bool:
-    """Whether workers of this class linger: uvicorn's and aiohttp's."""
-    homes = [kind.__module__.partition(".")[0] for kind in worker_class.__mro__]
-    return any(home in {"uvicorn", "uvicorn_worker", "aiohttp"} for home in homes)
+LINGERING = ("uvicorn", "aiohttp")
+"""The packages, by the beginnings of their names, whose workers linger."""
 
 
 class Lingering:

@@ -30,15 +30,16 @@ from typing import TYPE_CHECKING, Any
 from gunicorn.errors import HaltServer
 
 from cpythonplus._base.sizes import format_size
+from cpythonplus.prefork._applications import comes_from
 from cpythonplus.prefork._channel import Channel
 from cpythonplus.prefork._guarding import tell
+from cpythonplus.prefork._gunicorn_lingering import LINGERING
 from cpythonplus.prefork._sharing import private_bytes
 
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn_service import Service
 
-__all__ = ["Reforking", "is_known", "refusal"]
-
+__all__ = ["OWN_ASGI", "Reforking", "is_known", "refusal"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _ANSWER_S = 30.0
@@ -52,15 +53,16 @@ _DESCRIPTORS = 2  # of a worker: its file and its line
 _AGAIN_S = 10.0
 _FAILED_STATUS = 1
 _GROWN_BYTES = 32 << 20
-_OWN_ASGI = "gunicorn.workers.gasgi"
-_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", "uvicorn", "aiohttp", _OWN_ASGI)
+OWN_ASGI = "gunicorn.workers.gasgi"
+"""The module of gunicorn's own ASGI worker."""
+_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", *LINGERING, OWN_ASGI)
 
 
 def is_known(worker_class: type) -> bool:
     """Whether it is known how such a worker serves its requests: in threads, or with asyncio."""
     homes = [kind.__module__ for kind in worker_class.__mro__]
     others = ("gevent", "eventlet", "tornado")
-    return any(home.startswith(_MODULES) for home in homes) and not any(
+    return comes_from(worker_class, *_MODULES) and not any(
         word in home for home in homes for word in others
     )
 
@@ -68,8 +70,7 @@ def is_known(worker_class: type) -> bool:
 def refusal(cfg: Any) -> str:
     """Return why a server with this configuration cannot refork; or nothing."""
     worker_class = cfg.worker_class
-    homes = [kind.__module__ for kind in worker_class.__mro__]
-    if not is_known(worker_class) or _OWN_ASGI in homes:
+    if not is_known(worker_class) or comes_from(worker_class, OWN_ASGI):
         return f"workers of class {cfg.worker_class_str} cannot be reforked"
     if not cfg.preload_app:
         return "the application is loaded in each worker (preload_app is off)"
@@ -169,8 +170,7 @@ class Reforking:
 
     def molds(self) -> dict[int, int]:
         """Return the molds that are there, by their generation: the current one, that before."""
-        found = (self._root, self._before, self._mold)
-        return {each.generation: each.pid for each in found if each is not None}
+        return {each.generation: each.pid for each in reversed(self._all_molds())}
 
     # ---- loading --------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ class Reforking:
                 self._end(each)
         self._count += 1
         self._reforks = self._failures = 0
-        self._set_root(loader, self._count)
+        self._use_root(loader)
         self._before = before
         server.log.info("workers of generation %d have the new code", self._count)
 
@@ -250,9 +250,9 @@ class Reforking:
             loader.line.close()
             self._let_end(loader.pid)
 
-    def _let_end(self, pid: int) -> None:
+    def _let_end(self, pid: int, number: int = signal.SIGTERM) -> None:
         """Have a process end that only forks, or loads: one that does not is killed later."""
-        _terminate(pid)
+        _terminate(pid, number)
         self._leaving[pid] = monotonic() + _LEAVE_S
 
     def _end_the_late(self) -> None:
@@ -275,10 +275,10 @@ class Reforking:
         if words[0] == "mold":
             self._use_loader(server, loader, *map(int, words[1:3]))
             return
-        self.drop_loader()
         self._load_failed(server, " ".join(words[1:]), rereads=loader.rereads)
 
     def _load_failed(self, server: Any, why: str, *, rereads: bool) -> None:
+        self.drop_loader()
         self._load_at = monotonic() + _AGAIN_S
         if rereads:
             server.log.error("HUP failed, the workers continue unchanged: %s", why)
@@ -299,12 +299,16 @@ class Reforking:
         if loader.rereads:
             loader.ready = True
         else:
-            self._set_root(loader, self._count)
+            self._use_root(loader)
 
-    def _set_root(self, loader: _Loader, generation: int) -> None:
+    def _use_root(self, loader: _Loader) -> None:
         self._loader = None
-        self._mold = self._root = _Mold(loader.pid, loader.line, generation, listens=False)
-        self.generation = generation
+        self._root = _Mold(loader.pid, loader.line, self._count, listens=False)
+        self._use_mold(self._root)
+
+    def _use_mold(self, mold: _Mold) -> None:
+        """Have the next workers forked from a mold, which begins a generation."""
+        self._mold, self.generation = mold, mold.generation
         self._measured_at, self._private_bytes = monotonic(), 0
 
     # ---- molds ----------------------------------------------------------------------------------
@@ -373,8 +377,7 @@ class Reforking:
             self._failures -= 1  # by max_requests, say
             self._give_up(server, "it has ended")
         elif monotonic() > chosen.until:
-            with suppress(ProcessLookupError):
-                os.kill(chosen.pid, signal.SIGKILL)
+            _terminate(chosen.pid, signal.SIGKILL)
             self._give_up(server, "it took too long")
 
     def _take_off(self, server: Any, chosen: _Chosen) -> None:
@@ -393,10 +396,7 @@ class Reforking:
             self._before = self._mold
         else:
             self._end(self._mold)
-        line = self.service.lines.pop(chosen.age)
-        self._mold = _Mold(chosen.pid, line, self._count)
-        self.generation = self._count
-        self._measured_at, self._private_bytes = monotonic(), 0
+        self._use_mold(_Mold(chosen.pid, self.service.lines.pop(chosen.age), self._count))
         server.log.info(
             "workers of generation %d are forked from process %d (%s, %s of it its own)",
             self.generation,
@@ -449,8 +449,7 @@ class Reforking:
     def _end(self, mold: _Mold | None, number: int = signal.SIGTERM) -> None:
         if mold is not None and mold is not self._root:
             mold.line.close()
-            self._let_end(mold.pid)
-            _terminate(mold.pid, number)
+            self._let_end(mold.pid, number)
 
     def _all_molds(self) -> list[_Mold]:
         found = {each.pid: each for each in (self._mold, self._before, self._root) if each}
@@ -487,8 +486,7 @@ class Reforking:
             for pid, descriptors in found:  # it would serve, and nobody would know it
                 for each in descriptors:
                     os.close(each)
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _terminate(pid, signal.SIGKILL)
             raise
         if not found:
             raise RuntimeError("its helper ended without a worker")
@@ -582,8 +580,7 @@ class Reforking:
             loader.ready = False
             self._follow_loader(server)
             if self._loader is not None:  # it had said that it is ready
-                self.drop_loader()
-                server.log.error("HUP failed, the workers continue unchanged: it has ended")
+                self._load_failed(server, "it has ended", rereads=True)
         chosen = self._chosen
         if chosen is not None and not chosen.serving and _reap(chosen.pid) is not None:
             self.service.hear()
@@ -593,12 +590,12 @@ class Reforking:
 
     def _look_at_new_workers(self, server: Any) -> None:
         """Give a mold up whose worker cannot boot, if there is another one to go back to."""
-        mold = self._mold
+        mold, doomed = self._mold, set(self._given_up)
         if mold is not None and not mold.good and (self._before or self._root is not mold):
-            self._given_up.add(mold.generation)
+            doomed.add(mold.generation)
         for pid, worker in list(server.WORKERS.items()):
             generation = self.generation_of(worker.age)
-            if generation not in self._given_up or "ready" in self.service.said(worker.age):
+            if generation not in doomed or "ready" in self.service.said(worker.age):
                 continue
             status = _exited(pid)
             if not status:
@@ -608,9 +605,8 @@ class Reforking:
             worker.tmp.close()
             server.cfg.child_exit(server, worker)
             if self._mold is mold is not None and generation == mold.generation:
+                self._given_up.add(generation)
                 self._fail(server, f"its worker {pid} ended before it served (status {status})")
-        if self._mold is mold and mold is not None:
-            self._given_up.discard(mold.generation)
 
     def signal(self, number: int) -> None:
         """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
@@ -619,8 +615,7 @@ class Reforking:
         for pid in self._pids():
             while number == signal.SIGKILL and _reap(pid) is None and monotonic() < end:
                 sleep(_LOOK_S)
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+            _terminate(pid, number)
 
     def _pids(self) -> list[int]:
         """Return the processes that only fork, or are about to."""

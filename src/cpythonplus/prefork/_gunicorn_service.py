@@ -1,8 +1,9 @@
 """What gunicorn's master and workers do differently, as hooks that go beside the user's own.
 
     master   setup         our hooks beside those of the configuration, our gthread worker
+             on_starting   where it reforks: have a loader load and warm up, see `_gunicorn_loader`
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      once: board, port of the metrics, warm-up; close known pools; end
+             pre_fork      else, once: board, port of the metrics, warm-up; close known pools; end
                            OpenMP's threads; prepare, within the budget
     worker   (fork)        its line to the master; cut the master's connections: before all else
              post_fork     forget what is the master's, schedule the GIL
@@ -44,14 +45,19 @@ from cpythonplus.prefork import _gunicorn_mold as molding
 from cpythonplus.prefork import _metrics as metrics
 from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._activation import schedule_gil, use_native_locks
-from cpythonplus.prefork._applications import is_aiohttp, is_aiohttp_application, is_asgi
+from cpythonplus.prefork._applications import (
+    comes_from,
+    is_aiohttp,
+    is_aiohttp_application,
+    is_asgi,
+)
 from cpythonplus.prefork._channel import Channel
 from cpythonplus.prefork._early_signals import EarlySignals
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
-from cpythonplus.prefork._gunicorn_lingering import Lingering, lingers
-from cpythonplus.prefork._gunicorn_reforking import Reforking, is_known, refusal
+from cpythonplus.prefork._gunicorn_lingering import LINGERING, Lingering
+from cpythonplus.prefork._gunicorn_reforking import OWN_ASGI, Reforking, is_known, refusal
 from cpythonplus.prefork._hard_limits import HardLimits
 from cpythonplus.prefork._hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
@@ -387,7 +393,11 @@ class Service(Engine):
     def lets_leave(self, server: Any, pid: int) -> bool:
         """Ask a worker that HUP replaces to leave; False where it needs the signal, or had time."""
         worker = server.WORKERS.get(pid)
-        if worker is None or worker.age > self._reloaded_age or not lingers(type(worker)):
+        if (
+            worker is None
+            or worker.age > self._reloaded_age
+            or not comes_from(type(worker), *LINGERING)
+        ):
             return False
         if worker.age in self._asked_until:
             return monotonic() < self._asked_until[worker.age]
@@ -549,7 +559,7 @@ class Service(Engine):
             self.serve_metrics()
             setattr(worker, place, self._count_aiohttp(application))
             return
-        asgi = _is_asgi_worker(worker) or is_asgi(application)
+        asgi = comes_from(type(worker), "uvicorn", OWN_ASGI) or is_asgi(application)
         where = self.options.metrics
         if where is not None and is_path(where) and self.board is not None:
             wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
@@ -797,8 +807,3 @@ def _ignore_further() -> None:
     """
     if signal.getsignal(signal.SIGTERM) is _end_well:
         signal.signal(signal.SIGTERM, lambda *_: None)
-
-
-def _is_asgi_worker(worker: Any) -> bool:
-    homes = {kind.__module__ for kind in type(worker).__mro__}
-    return any(home.startswith(("uvicorn", "gunicorn.workers.gasgi")) for home in homes)
