@@ -26,6 +26,23 @@ plus_calloc(size_t count, size_t item_bytes);
 void *
 plus_realloc(void *block, size_t bytes);
 
+/* Room for one more item in a block that holds `*room`, of which `count` are there: `first` items, then twice as many.
+ * The block, which may have moved; NULL: no memory, and it is as it was. */
+static inline void *
+plus_room_for_one(void *block, size_t count, size_t *room, size_t first, size_t item_bytes)
+{
+    if (count < *room) {
+        return block;
+    }
+    size_t more = *room > 0 ? 2 * *room : first;
+    void *larger = plus_realloc(block, more * item_bytes);
+
+    if (larger != NULL) {
+        *room = more;
+    }
+    return larger;
+}
+
 /* In a copy nothing happens to what was allocated before it. */
 void
 plus_free(void *block);

@@ -17,16 +17,13 @@ struct plus_object_stack {
 static inline int
 plus_object_stack_push(struct plus_object_stack *stack, PyObject *op)
 {
-    if (stack->depth == stack->capacity) {
-        size_t capacity = stack->capacity > 0 ? 2 * stack->capacity : 1024;
-        PyObject **items = plus_realloc(stack->items, capacity * sizeof *items);
+    PyObject **items =
+        plus_room_for_one(stack->items, stack->depth, &stack->capacity, 1024, sizeof *items);
 
-        if (items == NULL) {
-            return -ENOMEM;
-        }
-        stack->items = items;
-        stack->capacity = capacity;
+    if (items == NULL) {
+        return -ENOMEM;
     }
+    stack->items = items;
     stack->items[stack->depth++] = op;
     return 0;
 }

@@ -12,16 +12,13 @@
 int
 plus_roots_add(struct plus_roots *roots, uint32_t node)
 {
-    if (roots->count == roots->capacity) {
-        size_t capacity = roots->capacity > 0 ? 2 * roots->capacity : 1024;
-        uint32_t *nodes = plus_realloc(roots->nodes, capacity * sizeof *nodes);
+    uint32_t *nodes =
+        plus_room_for_one(roots->nodes, roots->count, &roots->capacity, 1024, sizeof *nodes);
 
-        if (nodes == NULL) {
-            return -ENOMEM;
-        }
-        roots->nodes = nodes;
-        roots->capacity = capacity;
+    if (nodes == NULL) {
+        return -ENOMEM;
     }
+    roots->nodes = nodes;
     roots->nodes[roots->count++] = node;
     return 0;
 }

@@ -37,15 +37,13 @@ amount_of(const struct plus_owners_search *it, uint32_t node)
 static int
 note(struct plus_owners_search *it, uint32_t node, int64_t amount)
 {
-    if (it->count == it->room) {
-        size_t room = it->room > 0 ? 2 * it->room : 256;
-        struct plus_owner *found = plus_realloc(it->found, room * sizeof *found);
-        if (found == NULL) {
-            return -ENOMEM;
-        }
-        it->found = found;
-        it->room = room;
+    struct plus_owner *found =
+        plus_room_for_one(it->found, it->count, &it->room, 256, sizeof *found);
+
+    if (found == NULL) {
+        return -ENOMEM;
     }
+    it->found = found;
     it->found[it->count++] = (struct plus_owner){plus_owner_shape(it->owners, node), node, amount};
     return 0;
 }
@@ -133,15 +131,12 @@ struct tasks {
 static int
 push(struct tasks *tasks, struct task task)
 {
-    if (tasks->count == tasks->room) {
-        size_t room = tasks->room > 0 ? 2 * tasks->room : 1024;
-        struct task *all = plus_realloc(tasks->all, room * sizeof *all);
-        if (all == NULL) {
-            return -ENOMEM;
-        }
-        tasks->all = all;
-        tasks->room = room;
+    struct task *all = plus_room_for_one(tasks->all, tasks->count, &tasks->room, 1024, sizeof *all);
+
+    if (all == NULL) {
+        return -ENOMEM;
     }
+    tasks->all = all;
     tasks->all[tasks->count++] = task;
     return 0;
 }

@@ -114,15 +114,13 @@ meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
     }
     search->distance[node] = distance;
     search->owners->parent[node] = holder;
-    if (bucket->count == bucket->room) {
-        size_t room = bucket->room > 0 ? 2 * bucket->room : 1024;
-        uint32_t *nodes = plus_realloc(bucket->nodes, room * sizeof *nodes);
-        if (nodes == NULL) {
-            return -ENOMEM;
-        }
-        bucket->nodes = nodes;
-        bucket->room = room;
+    uint32_t *nodes =
+        plus_room_for_one(bucket->nodes, bucket->count, &bucket->room, 1024, sizeof *nodes);
+
+    if (nodes == NULL) {
+        return -ENOMEM;
     }
+    bucket->nodes = nodes;
     bucket->nodes[bucket->count++] = node;
     return 0;
 }

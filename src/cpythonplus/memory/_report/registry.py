@@ -116,22 +116,15 @@ register(
 register(
     "mark", "A moment to compare with", _from("memory._owners.looking", "mark"), at=(), of_type=None
 )
-register(
-    "growth",
-    "What has grown",
-    _from("memory._owners.looking", "growth_since_mark"),
-    at=(),
-    of_type=None,
-    layout=_from("memory._report.owners", "growth_layout"),
-)
-register(
-    "growth_so_far",
-    "What has grown",
-    _from("memory._owners.looking", "growth_so_far"),
-    at=(),
-    of_type=None,
-    layout=_from("memory._report.owners", "growth_layout"),
-)
+for _name, _look in (("growth", "growth_since_mark"), ("growth_so_far", "growth_so_far")):
+    register(
+        _name,
+        "What has grown",
+        _from("memory._owners.looking", _look),
+        at=(),
+        of_type=None,
+        layout=_from("memory._report.owners", "growth_layout"),
+    )
 register(
     "native",
     "Memory that native code has taken and not freed",
