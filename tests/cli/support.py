@@ -9,7 +9,8 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -113,3 +114,22 @@ def wait_until_asleep(pid: int) -> None:
     while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
         assert time.monotonic() < limit
         time.sleep(0.001)
+
+
+@contextmanager
+def listening(*command: str, program: str, **env: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a program, and wait for the line that it is ready; it reads its standard input."""
+    process = subprocess.Popen(
+        [*command, "-c", program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(env),
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()

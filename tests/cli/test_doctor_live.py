@@ -9,8 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from cpythonplus.memory._agent.finding import Process, Unreachable
 from cpythonplus.memory._agent.listing import Candidate
 from cpythonplus.memory._report.labels import LABELS
 from cpythonplus.memory._report.live import line, screen
-from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute
+from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute, listening
 
 PROGRAM = """\
 import sys
@@ -49,23 +48,7 @@ while True:
 """
 
 
-@contextmanager
-def target(*command: str, program: str = PROGRAM, **env: str) -> Iterator[subprocess.Popen[str]]:
-    """Start a program; this one grows by a line on its standard input."""
-    process = subprocess.Popen(
-        [*command, "-c", program],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env=environment(env),
-    )
-    with process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        try:
-            yield process
-        finally:
-            process.kill()
+target = partial(listening, program=PROGRAM)
 
 
 def test_what_only_the_process_knows_of_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,12 +14,9 @@ from cpythonplus import memory
 from cpythonplus.memory._agent.comparing import with_halfway
 from cpythonplus.memory._report.owners import growth_layout
 from cpythonplus.memory._report.text import report_text
-from tests.support import SANITIZED
+from tests.memory.grown import grown, of_rss
 
 pytestmark = pytest.mark.needs_gil
-
-# A row has to be a share of what RSS grew by.
-of_rss = pytest.mark.skipif(SANITIZED, reason="the sanitizer's own memory grows by more")
 
 VARIABLE: contextvars.ContextVar[list[list[int]]] = contextvars.ContextVar("request_data")
 CACHE: dict[int, object] = {}
@@ -42,15 +39,6 @@ def extended(session: object) -> bool:
     assert isinstance(session, Session)
     session.history.extend([number] for number in range(20))
     return True
-
-
-def grown(make: Callable[[], object]) -> memory.Growth:
-    """Return what has grown while it was called; what it returns is kept until then."""
-    with memory.growth() as found:
-        kept = make()
-    del kept
-    assert found.result is not None
-    return found.result
 
 
 def rows(found: memory.Growth) -> dict[str, memory.Owner]:

@@ -12,7 +12,6 @@ import sys
 import threading
 import types
 from collections import deque
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,13 +26,11 @@ from cpythonplus.memory._report.owners import growth_layout
 from cpythonplus.memory._report.text import report_text
 from examples.leaks import judge
 from tests.damage import damaged
-from tests.support import PYMALLOC, SANITIZED, child_environment, run_child
+from tests.memory.grown import grown, of_rss
+from tests.support import PYMALLOC, child_environment, run_child
 
 SESSIONS: dict[str, list[int]] = {}
 MANY = 4000
-
-# A row has to be a share of what RSS grew by; and the parts are those of the C library's malloc.
-of_rss = pytest.mark.skipif(SANITIZED, reason="the sanitizer's own memory grows by more")
 
 
 class Part:
@@ -77,15 +74,6 @@ def line_of(text: str) -> int:
     """Return the line of this file that begins with a text."""
     lines = Path(__file__).read_text().splitlines()
     return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
-
-
-def grown(make: Callable[[], object]) -> memory.Growth:
-    """Return what has grown while it was called; what it returns is kept until then."""
-    with memory.growth() as found:
-        kept = make()
-    del kept
-    assert found.result is not None
-    return found.result
 
 
 def named(found: memory.Growth | memory.Owners, ending: str) -> memory.Owner:

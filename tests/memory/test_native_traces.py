@@ -2,10 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from subprocess import PIPE, Popen
+from subprocess import Popen
 from typing import Any
 
 import pytest
@@ -13,7 +11,7 @@ import pytest
 from cpythonplus._cli.main import main
 from cpythonplus.memory._native_traces import reading, tracing
 from cpythonplus.memory._report.text import report_text
-from tests.cli.support import RUNNER, environment
+from tests.cli.support import RUNNER, listening
 
 pytest.importorskip("memray")
 pytestmark = pytest.mark.needs_gil
@@ -54,19 +52,6 @@ for line in sys.stdin:
 TELL = "print(json.dumps(state()), flush=True)"
 
 
-@contextmanager
-def target(program: str = SHOP) -> "Iterator[Popen[str]]":
-    """Start a program under `cpythonplus run` that executes the lines that it is sent."""
-    command = [*RUNNER, "-c", program]
-    with Popen(command, stdin=PIPE, stdout=PIPE, text=True, env=environment()) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
 def said(process: "Popen[str]", line: str) -> str:
     """Have the program execute a line, and return what it prints."""
     assert process.stdin is not None
@@ -84,7 +69,7 @@ def grown(pid: int, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def test_the_library_and_the_line_are_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with target() as process:
+    with listening(*RUNNER, program=SHOP) as process:
         before = said(process, TELL)
         found = grown(process.pid, capsys)
         row = found["native"]["rows"][0]
@@ -106,7 +91,7 @@ def test_the_library_and_the_line_are_named(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_greenlets_that_nobody_uses_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with target() as process:
+    with listening(*RUNNER, program=SHOP) as process:
         said(process, "import greenlet; print(flush=True)")
         assert grown(process.pid, capsys)["native"]["rows"][0]["library"] == "lxml"
         line = "print(greenlet.gettrace(), sys.modules['greenlet'] is greenlet, flush=True)"
@@ -127,7 +112,7 @@ def fork_when_traced():
 forker = threading.Thread(target=fork_when_traced)
 print("ready\"""",
     )
-    with target(program) as process:
+    with listening(*RUNNER, program=program) as process:
         assert said(process, "forker.start(); print('started', flush=True)") == "started\n"
         found = grown(process.pid, capsys)
         assert found["native"]["ended_by"] == "fork"
@@ -151,7 +136,7 @@ def set_when_traced():
 setter = threading.Thread(target=set_when_traced)
 print("ready\"""",
     )
-    with target(program) as process:
+    with listening(*RUNNER, program=program) as process:
         said(process, "setter.start(); print(flush=True)")
         assert grown(process.pid, capsys)["native"]["rows"]
         assert said(process, "setter.join(); print(stays, flush=True)") == "True\n"
@@ -172,7 +157,7 @@ print("ready\"""",
     ],
 )
 def test_it_says_why_not(line: str, reason: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with target() as process:
+    with listening(*RUNNER, program=SHOP) as process:
         said(process, f"{line}; print(flush=True)")
         assert main(["doctor", "growth", "--native", str(process.pid)]) == 1
         error = capsys.readouterr().err
@@ -184,7 +169,7 @@ def test_it_says_why_not(line: str, reason: str, capsys: pytest.CaptureFixture[s
 def test_memray_is_missing_here(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with target() as process:
+    with listening(*RUNNER, program=SHOP) as process:
         monkeypatch.setitem(sys.modules, "memray", None)
         assert main(["doctor", "growth", "--native", str(process.pid)]) == 1
         error = capsys.readouterr().err
@@ -193,7 +178,7 @@ def test_memray_is_missing_here(
 
 def test_the_file_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
     line = "import cpythonplus.memory._native_traces.tracing as t; t._LARGEST = 100_000"
-    with target() as process:
+    with listening(*RUNNER, program=SHOP) as process:
         said(process, f"{line}; print(flush=True)")
         found = grown(process.pid, capsys)
         assert found["native"]["ended_by"] == "size"
