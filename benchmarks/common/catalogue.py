@@ -68,4 +68,4 @@ class Suite:
     check: Callable[[], None] = lambda: None
     """Raises UsageError where nothing can be measured here."""
     show: Callable[[Report], RenderableType] | None = None
-    """What is shown in the place of tables."""
+    """Returns the summary that is shown in the place of tables; None: there are tables."""

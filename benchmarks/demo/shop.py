@@ -1,4 +1,4 @@
-"""What four workers share: a catalogue that every request reads."""
+"""An application whose workers share a catalogue that every request reads."""
 
 from collections.abc import Callable, Iterable
 

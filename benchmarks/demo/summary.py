@@ -16,25 +16,21 @@ if TYPE_CHECKING:
     from benchmarks.common.results import CaseResult, Outcome, Report
     from benchmarks.common.sides import Side
 
-WIDTH = 80
 _LEAST_GAIN = 1.05
 _NEXT = "Next, your own program:  cpythonplus compare -- python your_program.py"
 
 
 def summary(report: Report) -> RenderableType:
     """Return what `make demo` prints."""
-    found = {case.name: case for case in report.cases}
     parts: list[RenderableType] = []
     gained: list[str] = []
-    if "flask-10-cpu" in found:
-        parts += _requests(found["flask-10-cpu"], gained)
-    if f"workers-{WORKERS}" in found:
-        plain = found.get(f"plain-{WORKERS}")
-        parts += _memory(
-            found[f"workers-{WORKERS}"], plain.shown("stock") if plain else None, gained
-        )
-    if "leak" in found:
-        parts += _leak(found["leak"], gained)
+    if requests := report.case("flask-10-cpu"):
+        parts += _requests(requests, gained)
+    if workers := report.case(f"workers-{WORKERS}"):
+        plain = report.case(f"plain-{WORKERS}")
+        parts += _memory(workers, plain.shown("stock") if plain else None, gained)
+    if leak := report.case("leak"):
+        parts += _leak(leak, gained)
     failures = [
         Text(f"no result: {case.title}, {each.side}: {each.failure}", style="red")
         for case in report.cases
@@ -118,7 +114,7 @@ def _block(
 ) -> list[RenderableType]:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(width=7)
-    grid.add_column(max_width=WIDTH - 9)
+    grid.add_column()
     for name, text in zip(("stock", "plus", "gain", "price"), (*sides, gain, price), strict=True):
         style = "bold" if name == "plus" else ""
         grid.add_row(Text(f"  {name}", style=style), Text(text, style=style))

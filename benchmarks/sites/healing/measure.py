@@ -58,8 +58,7 @@ def _linked(side: str, count: int = 2, more: int = 0) -> Iterator[tuple[Bed, Lin
         links.up()
         berlin, paris = bed.sites[:2]
         wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
-        pings = berlin.ping(paris)
-        pings.more(10)
+        pings = _begun_pings(berlin, paris)
         yield bed, links, pings
 
 
@@ -119,8 +118,7 @@ def _moves(side: str, *, hub: bool) -> Found:
             situations.behind_nat(berlin)
         # From the side that is not told.
         wait_until(lambda: caller.reaches(mover), "LAN to LAN")
-        pings = caller.ping(mover)
-        pings.more(10)
+        pings = _begun_pings(caller, mover)
         address = "203.0.113.77"
         situations.move(mover, address)
         if hub:
@@ -129,7 +127,7 @@ def _moves(side: str, *, hub: bool) -> Found:
 
 
 def _own_lan_down(side: str) -> Found:
-    """What comes out of the tunnel for a LAN that is off must not go on to the provider."""
+    """Count packets that go on to the provider, out of the tunnel for a LAN that is off."""
     with _linked(side) as (bed, _, pings):
         _, paris = bed.sites
         tap = Tap(paris.gateway, "wan0")
@@ -149,8 +147,7 @@ def _second_address(side: str) -> Found:
         _links(side, bed.sites).up_by_name(named)
         situations.behind_nat(berlin)
         wait_until(lambda: berlin.reaches(paris), "LAN to LAN")
-        pings = berlin.ping(paris)
-        pings.more(10)
+        pings = _begun_pings(berlin, paris)
         situations.move(paris, second)
         return _after_the_cut(pings)
 
@@ -187,13 +184,10 @@ def _renamed(side: str) -> Found | None:
         return None
     with _bed() as bed:
         berlin, paris = bed.sites
-        shared = _with_secret(bed)
-        pings = berlin.ping(paris)
-        pings.more(10)
+        shared, pings = _with_secret(bed), _begun_pings(berlin, paris)
         shared.names[paris.name] = "lyon"
         for site in (paris, berlin):
-            site.gateway.write(FILE, shared.text())
-            must(site, "apply", "--yes")
+            _apply(site, shared)
             time.sleep(RENAMED_S if site is paris else 0)
         healed = _healed(pings) is not None
         pings.more(pings.per_second)
@@ -201,24 +195,33 @@ def _renamed(side: str) -> Found | None:
 
 
 def _hardware(side: str) -> Found | None:
-    """What is lost until the new machine has applied the file; it is told at once."""
+    """Count what is lost until the new machine, which gets the file at once, has applied it."""
     if side == "wg-quick":
         return None
     with _bed() as bed:
         berlin, paris = bed.sites
-        shared = _with_secret(bed)
-        pings = berlin.ping(paris)
-        pings.more(10)
+        shared, pings = _with_secret(bed), _begun_pings(berlin, paris)
         del shared.keys[paris.name]
         shared.make_keys()
         begin = time.monotonic()
         for site in (berlin, paris):
-            site.gateway.write(FILE, shared.text())
-            must(site, "apply", "--yes")
+            _apply(site, shared)
         healed = _healed(pings) is not None
         heal_s = time.monotonic() - begin if healed else None
         pings.more(pings.per_second)
         return Found(heal_s=heal_s, lost=len(pings.lost()))
+
+
+def _begun_pings(here: Site, there: Site) -> Pings:
+    """Return pings that have run for some packets already."""
+    pings = here.ping(there)
+    pings.more(10)
+    return pings
+
+
+def _apply(site: Site, shared: Shared) -> None:
+    site.gateway.write(FILE, shared.text())
+    must(site, "apply", "--yes")
 
 
 def _with_secret(bed: Bed) -> Shared:
@@ -288,8 +291,7 @@ def _fallback() -> Iterator[tuple[Bed, Pings]]:
         by_ssh.with_fallback(bed)
         situations.timers(bed)
         berlin, paris = bed.sites
-        pings = berlin.ping(paris)
-        pings.more(10)
+        pings = _begun_pings(berlin, paris)
         yield bed, pings
 
 
@@ -322,8 +324,7 @@ def _removed_by_ssh(side: str) -> Found | None:
         berlin.ping(paris).more(10)
         shared.sites.remove(berlin)
         shared.after = ""
-        paris.gateway.write(FILE, shared.text())
-        must(paris, "apply", "--yes")
+        _apply(paris, shared)
         return Found(delivered=_arriving(berlin, paris))
 
 

@@ -70,7 +70,7 @@ class Agreement:
             return False
 
     def note(self, site: str) -> str:
-        """What to say of the file of a site; empty where it is the same, or nothing is known."""
+        """A sentence about the file of a site; empty where it is the same, or nothing is known."""
         return difference(self.own, self.others.get(site))
 
 
@@ -173,7 +173,7 @@ def _parts(own: Edition) -> list[int]:
 
 
 def heard(machine: Machine, network: Network) -> dict[str, Edition]:
-    """What other gateways told, by the names of their sites; the last telling of each."""
+    """The last telling of each other gateway, by the name of its site."""
     command = ["nft", "-j", "list", "set", "inet", names.table(network), HEARD]
     sites = {site.tunnel_address: site.name for site in network.sites}
     told: dict[str, dict[int, list[tuple[int, int]]]] = {}
@@ -235,7 +235,7 @@ RESTORED = (
 
 
 def difference(own: Edition | None, far: Edition | None) -> str:
-    """What to say of a neighbour's file; empty where it is the same, or nothing is known."""
+    """A sentence about a neighbour's file; empty where it is the same, or nothing is known."""
     if own is None or far is None or own.digest == far.digest:
         return ""
     text = OTHER if own.since_s == far.since_s else NEWER if far.since_s > own.since_s else OLDER
@@ -243,7 +243,7 @@ def difference(own: Edition | None, far: Edition | None) -> str:
 
 
 def is_restored(own: Edition | None, text: str, known: Mapping[int, int]) -> str:
-    """What to say where a file that is about to be applied is older than the one that is."""
+    """A sentence if a file that is about to be applied is older than the one that is."""
     try:
         found = known.get(digest(text))
     except ValueError:

@@ -351,7 +351,7 @@ def _kind(link: LinkStanza, keys: Keys) -> Iterator[Wrong]:
 
 
 def callers(subject: Subject) -> Iterator[Wrong]:
-    """Who starts ssh is one end, and the other can be called."""
+    """The site that starts ssh is one end, and the other can be called."""
     for index, link in enumerate(subject.links):
         ends, keys = list(map(str, link.between or ())), ("links", index, "caller")
         if link.caller is None or not has_ssh(link) or len(ends) != PAIR:

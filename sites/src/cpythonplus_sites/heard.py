@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Heard:
-    """What the look found.
+    """The result of the look.
 
     silent: sites that give no sign of life through WireGuard.  stuck: those, and the ones without a
     session, with the endpoint at which they were tried.  ways: of links with a fallback, from

@@ -202,7 +202,7 @@ class Passage:
     def _iptables(
         self, tool: str, table: str, base: str, packet: Packet
     ) -> list[tuple[str, Collection[str], str]] | None:
-        """What a chain decides; None where it cannot be asked."""
+        """The verdict of a chain; None where it cannot be asked."""
         words = () if table == "filter" else ("-t", table)
         output = self._run(tool, *words, "-S")
         chains = parse_iptables(output.out, packet) if output.status == 0 else {}
@@ -254,7 +254,7 @@ class Rule:
 
 
 def verdict(chains: Mapping[str, Chain], name: str) -> str:
-    """What happens to the packet: accept, drop, rewrite, or "" where that cannot be told."""
+    """The fate of the packet: accept, drop, rewrite, or "" where that cannot be told."""
     found = _walk(chains, name, 0)
     return (chains[name].policy or "accept") if found == "return" else found
 

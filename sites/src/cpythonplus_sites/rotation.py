@@ -130,7 +130,7 @@ def spare_port(port: int) -> int:
 
 
 def second_port(site: Site) -> int:
-    """Where the second interface of a site listens."""
+    """The port at which the second interface of a site listens."""
     return site.second_port or spare_port(site.listen_port)
 
 

@@ -288,7 +288,7 @@ def _is_going_back(options: argparse.Namespace) -> bool:
 
 
 def _begin_trial(machine: Machine, gateway: Gateway, options: argparse.Namespace) -> None:
-    """What waits is started before anything is changed: this process may be cut off."""
+    """The process that waits is started before anything is changed: this process may be cut off."""
     confirming.begin(machine, gateway.folder, options.confirm)
     words = [*program(), "confirm", "--wait", "--host-dir", str(gateway.folder.path)]
     if options.no_systemd or not machine.exists(SYSTEMD_RUNS):

@@ -104,7 +104,7 @@ def _want(
 
 
 def _remarks(network: Network, site: Site, folder: HostFolder, text: str) -> tuple[str, ...]:
-    """What the file changes of the network that was applied here last, in words."""
+    """The changes that the file makes to the network that was applied here last, in words."""
     machine = Machine()
     try:
         if machine.read(folder.sites_path) in (None, text):

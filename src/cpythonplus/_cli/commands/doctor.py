@@ -34,7 +34,7 @@ examine running processes:
 
   The process must have been started by `cpythonplus run` or `serve`. Python 3.14 and later do not
   need that if this is the same version. It is paused only briefly. Only `trim` modifies it.
-  Of any other process py-spy shows the stacks, and `memray attach` what it allocates.
+  py-spy shows the stacks of any other process, and `memray attach` what it allocates.
 
 examples:
   cpythonplus doctor run app.py --port 8000

@@ -42,7 +42,7 @@ def traced(client: Client, seconds: float) -> Traced:
 
 
 class Traced(NamedTuple):
-    """What the process says of the tracer's cost, and what that has written."""
+    """The tracer's cost, as the process says it, and what the tracer has written."""
 
     cost: dict[str, object]
     records: bytes

@@ -28,7 +28,7 @@ _FREE_TIMES: Final = 4
 _LOOK_MS: Final = 100
 _GREENLETS: Final = "greenlet"
 _files: list[IO[bytes]] = []
-"""What was traced last, until the doctor has read it."""
+"""The file of the last trace, until the doctor has read it."""
 
 
 def ready() -> dict[str, Any]:
