@@ -10,7 +10,7 @@ from textwrap import dedent
 
 import pytest
 
-from tests.support import compile_c, run_child
+from tests.support import SANITIZED, compile_c, run_child
 
 PRELUDE = '''
 import gc, os, sys
@@ -682,6 +682,9 @@ def test_tuples_that_another_thread_is_filling() -> None:
     """)
 
 
+@pytest.mark.skipif(
+    SANITIZED, reason="an ending thread may hold a lock of the sanitizer's allocator at a fork"
+)
 def test_a_tuple_of_what_a_pool_returns() -> None:
     check("""
         import multiprocessing
