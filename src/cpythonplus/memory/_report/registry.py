@@ -27,8 +27,8 @@ class Examination:
     at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
     of_type: `take` wants the name of a type, or another word, as its one argument; None: it may.
     layout: turns the JSON into lines and tables of so many rows, as `_base.tables` has them.
-    needs: asked for only in a process that has imported this module, or part of the package, which
-    would weigh in the memory that is examined; by its name it can be had anywhere.
+    needs: asked for only in a process that has imported this module, whose import would weigh in the
+    memory that is examined; by its name it can be had anywhere.
     """
 
     title: str
@@ -41,8 +41,7 @@ class Examination:
     @property
     def is_in_use(self) -> bool:
         """Whether it is asked for in this process."""
-        needed = {self.needs, f"cpythonplus.{self.needs}"}
-        return bool(self.at) and (not self.needs or not needed.isdisjoint(sys.modules))
+        return bool(self.at) and (not self.needs or self.needs in sys.modules)
 
 
 EXAMINATIONS: dict[str, Examination] = {}
@@ -90,93 +89,93 @@ def _from(module: str, name: str) -> Callable[..., Any]:
     """Return a function that imports its module when it is called."""
 
     def call(*arguments: Any) -> Any:  # noqa: ANN401  # of each its own
-        return getattr(import_module(f"cpythonplus.{module}"), name)(*arguments)
+        return getattr(import_module(module), name)(*arguments)
 
     return call
 
 
-_EXAMINING = "memory._agent.examining"
+_EXAMINING = "cpythonplus.memory._agent.examining"
 
-register("resident", "Resident memory", _from("memory", "resident"))
-register("census", "Objects on the heap", _from("memory", "census"))
+register("resident", "Resident memory", _from("cpythonplus.memory", "resident"))
+register("census", "Objects on the heap", _from("cpythonplus.memory", "census"))
 register("difference", "Difference between two censuses", at=())
 register("cycles", "Cyclic garbage", at=())
 register("watch_cycles", "Cyclic garbage from now on", _from(_EXAMINING, "watch_cycles"), at=())
 register("watched_cycles", "Cyclic garbage", _from(_EXAMINING, "watched_cycles"), at=())
 register("exceptions", "Exceptions still held", _from(_EXAMINING, "exceptions"), ("pid",))
-register("caches", "Caches", _from("memory", "caches"), ("run", "pid"))
-register("key_sharing", "Dicts", _from("memory", "key_sharing"), ("run", "pid"))
+register("caches", "Caches", _from("cpythonplus.memory", "caches"), ("run", "pid"))
+register("key_sharing", "Dicts", _from("cpythonplus.memory", "key_sharing"), ("run", "pid"))
 register(
     "owners",
     "Who keeps it",
-    _from("memory", "owners"),
+    _from("cpythonplus.memory", "owners"),
     ("pid",),
-    layout=_from("memory._report.owners", "owners_layout"),
+    layout=_from("cpythonplus.memory._report.owners", "owners_layout"),
 )
 register(
-    "mark", "A moment to compare with", _from("memory._owners.looking", "mark"), at=(), of_type=None
+    "mark", "A moment to compare with", _from("cpythonplus.memory._owners.looking", "mark"), at=(), of_type=None
 )
 for _name, _look in (("growth", "growth_since_mark"), ("growth_so_far", "growth_so_far")):
     register(
         _name,
         "What has grown",
-        _from("memory._owners.looking", _look),
+        _from("cpythonplus.memory._owners.looking", _look),
         at=(),
         of_type=None,
-        layout=_from("memory._report.owners", "growth_layout"),
+        layout=_from("cpythonplus.memory._report.owners", "growth_layout"),
     )
 register(
     "native",
     "Memory that native code has taken and not freed",
-    _from("memory._native_traces.tracing", "trace"),
+    _from("cpythonplus.memory._native_traces.tracing", "trace"),
     at=(),
     of_type=True,
-    layout=_from("memory._report.native", "native_layout"),
+    layout=_from("cpythonplus.memory._report.native", "native_layout"),
 )
-register("native_ready", "memray", _from("memory._native_traces.tracing", "ready"), at=())
-register("native_forget", "memray", _from("memory._native_traces.tracing", "forget"), at=())
+register("native_ready", "memray", _from("cpythonplus.memory._native_traces.tracing", "ready"), at=())
+register("native_forget", "memray", _from("cpythonplus.memory._native_traces.tracing", "forget"), at=())
 register(
     "forget_mark",
     "A moment to compare with",
-    _from("memory._owners.looking", "forget_mark"),
+    _from("cpythonplus.memory._owners.looking", "forget_mark"),
     at=(),
     of_type=True,
 )
 register(
     "attributed",
     "Which task or route it came with",
-    _from("memory._attribution.asking", "attributed_now"),
-    layout=_from("memory._report.attributed", "attributed_layout"),
-    needs="memory._attribution.recording",
+    _from("cpythonplus.memory._attribution.asking", "attributed_now"),
+    layout=_from("cpythonplus.memory._report.attributed", "attributed_layout"),
+    needs="cpythonplus.memory._attribution.recording",
 )
-register("gil", "The GIL", _from("gil", "statistics"))
+register("gil", "The GIL", _from("cpythonplus.gil", "statistics"))
 register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
 register("tasks", "Tasks", _from(_EXAMINING, "tasks"), ("run", "pid"), needs="asyncio")
 register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
 register(
     "sharing",
     "Memory shared with its children",
-    _from("prefork", "sharing"),
+    _from("cpythonplus.prefork", "sharing"),
     ("pid",),
-    layout=_from("prefork._tables", "sharing_layout"),
-    needs="prefork",
+    layout=_from("cpythonplus.prefork._tables", "sharing_layout"),
+    needs="cpythonplus.prefork",
 )
 register(
     "generations",
     "Workers of this server",
-    _from("prefork._generations", "generations"),
+    _from("cpythonplus.prefork._generations", "generations"),
     ("pid",),
-    layout=_from("prefork._generations", "layout"),
-    needs="prefork._gunicorn_service",
+    layout=_from("cpythonplus.prefork._generations", "layout"),
+    needs="cpythonplus.prefork._gunicorn_service",
 )
 register(
     "blame",
     "Private pages and their causes",
-    _from("prefork", "blame"),
+    _from("cpythonplus.prefork", "blame"),
     at=(),
-    layout=_from("prefork._tables", "blame_layout"),
+    layout=_from("cpythonplus.prefork._tables", "blame_layout"),
 )
-register("trim", "Memory given back", _from("memory", "trim"), at=())
+register("trim", "Memory given back", _from("cpythonplus.memory", "trim"), at=())
 register("referrers", "What refers to it", _from(_EXAMINING, "referrers"), at=(), of_type=True)
 register("path", "What keeps it alive", _from(_EXAMINING, "path"), at=(), of_type=True)
 register("path_keys", "What keeps it alive", _from(_EXAMINING, "path_keys"), at=(), of_type=True)
