@@ -1,10 +1,12 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
-    _base <- gil <- threads <- tasklets     memory, prefork, _compare: _base only
-    _base <- _interp: what is known of the interpreter's insides, for tasklets, memory, prefork
-    (but for one file of prefork and one of memory, which use the other rooms' public API)
+    _base <- gil <- threads <- tasklets     prefork, compact, _compare: none of these but _base
+    _base <- _interp: what is known of the interpreter's insides
+    _base <- _interp <- _heap <- memory: the walk over all objects, and what is asked of it
+    _doctor: the one room that may know all that can be examined
     _cli: the public Python API only
     the distribution in sites/: nothing of this package
+    (MORE_ARROWS has the files that use more than their room)
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
 """
@@ -25,7 +27,8 @@ PACKAGE = ROOT / "src" / "cpythonplus"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
 EVERYTHING = frozenset(
-    {"_base", "_interp", "gil", "threads", "tasklets", "memory", "prefork", "_compare", "_cli"}
+    {"_base", "_interp", "gil", "threads", "tasklets", "_heap", "compact", "memory", "prefork"}
+    | {"_doctor", "_compare", "_cli"}
 )
 # Which other rooms a room may use.
 ARROWS = {
@@ -34,16 +37,20 @@ ARROWS = {
     "gil": frozenset({"_base"}),
     "threads": frozenset({"_base", "_interp", "gil"}),
     "tasklets": frozenset({"_base", "_interp", "gil", "threads"}),
-    "memory": frozenset({"_base", "_interp"}),
+    "_heap": frozenset({"_base", "_interp"}),
+    "compact": frozenset({"_base", "_interp"}),
+    "memory": frozenset({"_base", "_interp", "_heap"}),
     "prefork": frozenset({"_base", "_interp"}),
+    "_doctor": frozenset({"_base", "_interp", "_heap", "gil", "memory", "prefork"}),
     "_compare": frozenset({"_base"}),
     "_cli": EVERYTHING,
 }
-# Some files may use more than their room: a server's workers get what these rooms have, and the
-# doctor tells how long threads wait for the GIL.
+# What some files use beside their room's, and why.
 MORE_ARROWS = {
-    "memory/_agent/examining.py": frozenset({"gil"}),
-    "prefork/_activation.py": frozenset({"gil", "threads"}),
+    "memory/__init__.py": frozenset({"compact"}),  # CompactDict and Record are names of memory, too
+    "memory/_examined.py": frozenset({"_doctor"}),  # what an examination returns prints itself
+    "memory/report.py": frozenset({"_doctor"}),  # public names of what the doctor writes
+    "prefork/_activation.py": frozenset({"gil", "threads"}),  # what a server's workers get
 }
 # Files beside the rooms.
 LOOSE_FILES = {
@@ -60,12 +67,8 @@ WITHOUT_C = frozenset({"_cli", "_compare"})
 DOORS_OF_CLI = {
     "gil._control": "the start-up installs by numbers: the data class costs more than that",
     "gil._limits": "likewise",
-    "memory._agent": "has no other face than `doctor PID`",
-    "memory._native_traces": "has no other face than `doctor growth --native`",
-    "memory._report": "what `doctor PID` and `doctor watch` show has no other face",
     "memory._lint": "has no other face than `lint`",
-    "prefork._gunicorn_application": "has no other face than `serve`",
-    "prefork._gunicorn_versions": "likewise",
+    "prefork._gunicorn": "has no other face than `serve`",
     "prefork._options": "which options gunicorn itself does not have",
     "threads._patching": "the start-up does without the loading of names on demand",
     "threads._primitives": "an uncaught exception's words name natives, if they are loaded",
@@ -334,22 +337,51 @@ C_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
 
 
 def c_needs(room: Path) -> dict[str, set[str]]:
-    """Which others each x.c with its x.h needs: whose header it includes, whose names it uses."""
-    texts = {path: COMMENT.sub("", path.read_text()) for path in sorted(room.glob("*.[ch]"))}
-    defined: dict[str, set[str]] = {path.stem: set() for path in texts}
+    """Which others each x.c with its x.h needs: whose header it includes, whose names it uses.
+
+    Files are told by their paths in the room, without a suffix.
+    """
+    texts = {path: COMMENT.sub("", path.read_text()) for path in sorted(room.rglob("*.[ch]"))}
+    unit = {path: path.relative_to(room).with_suffix("").as_posix() for path in texts}
+    defined: dict[str, set[str]] = {name: set() for name in unit.values()}
     for path, text in texts.items():
         if path.suffix == ".c":
-            defined[path.stem] |= set(C_DEFINITION.findall(text))
+            defined[unit[path]] |= set(C_DEFINITION.findall(text))
             for match in C_VARIABLES.finditer(text):
                 # In `struct plus_x *plus_a, *plus_b = ...` the type is nobody's name here.
                 names = re.sub(r"\b(?:struct|enum|union)\s+\w+", "", match[0].partition("=")[0])
-                defined[path.stem] |= set(C_NAME.findall(names))
-    needs: dict[str, set[str]] = {unit: set() for unit in defined}
+                defined[unit[path]] |= set(C_NAME.findall(names))
+    needs: dict[str, set[str]] = {name: set() for name in defined}
     for path, text in texts.items():
-        included = {Path(name).stem for name in re.findall(r'#include "(\w+\.h)"', text)}
-        used = set(C_NAME.findall(C_STRING.sub("", text))) - defined[path.stem]
-        called = {unit for unit in defined if path.suffix == ".c" and used & defined[unit]}
-        needs[path.stem] |= ((included | called) & defined.keys()) - {path.stem}
+        headers = re.findall(r'#include "([\w./]+\.h)"', text)
+        included = {unit.get((path.parent / name).resolve(), "") for name in headers} - {""}
+        used = set(C_NAME.findall(C_STRING.sub("", text))) - defined[unit[path]]
+        called = {name for name in defined if path.suffix == ".c" and used & defined[name]}
+        needs[unit[path]] |= (included | called) - {unit[path]}
+    return needs
+
+
+def python_needs(room: Path) -> dict[str, set[str]]:
+    """Which others each module of a room imports, also within a function; not for types alone."""
+    package = room.parent
+    modules = {path.relative_to(package).with_suffix("").as_posix() for path in room.rglob("*.py")}
+    needs: dict[str, set[str]] = {module: set() for module in modules}
+    for path in room.rglob("*.py"):
+        user = path.relative_to(package).with_suffix("").as_posix()
+        tree = ast.parse(path.read_text())
+        for_types = {
+            id(inner)
+            for node in ast.walk(tree)
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for inner in ast.walk(node)
+        }
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
+                source = node.module.removeprefix(f"{package.name}.").replace(".", "/")
+                for alias in node.names:
+                    found = {f"{source}/{alias.name}", f"{source}/{alias.name}/__init__"} & modules
+                    needs[user] |= found or {source, f"{source}/__init__"} & modules
+        needs[user].discard(user)
     return needs
 
 
@@ -363,13 +395,25 @@ def circle(needs: dict[str, set[str]]) -> list[str]:
     return []
 
 
-C_ROOMS = sorted({path.parent for path in PACKAGE.rglob("*.c")})
-
-
-@pytest.mark.parametrize("room", C_ROOMS, ids=[room.name for room in C_ROOMS])
-def test_no_files_of_a_room_need_each_other(room: Path) -> None:
+@pytest.mark.parametrize("room", sorted(ARROWS))
+def test_no_files_of_a_room_need_each_other(room: str) -> None:
     """Neither by includes nor by calls; what lies below reaches up through a table of functions."""
-    assert circle(c_needs(room)) == []
+    assert circle(c_needs(PACKAGE / room)) == []
+    assert circle(python_needs(PACKAGE / room)) == []
+
+
+def folder_needs(needs: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Which other folders of a room a folder's C needs; files beside the folders are none."""
+    folders: dict[str, set[str]] = {}
+    for user, used in needs.items():
+        own = user.rpartition("/")[0]
+        folders.setdefault(own, set()).update(each.rpartition("/")[0] for each in used)
+    return {own: used - {own, ""} for own, used in folders.items() if own}
+
+
+@pytest.mark.parametrize("room", sorted(ARROWS))
+def test_no_folders_of_a_room_need_each_other(room: str) -> None:
+    assert circle(folder_needs(c_needs(PACKAGE / room))) == []
 
 
 @pytest.mark.parametrize(
@@ -411,6 +455,15 @@ def test_files_that_need_each_other_are_found(
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     assert set(circle(c_needs(tmp_path))) == expected
+
+
+def test_modules_that_need_each_other_are_found(tmp_path: Path) -> None:
+    room = tmp_path / "cpythonplus" / "gil"
+    room.mkdir(parents=True)
+    (room / "a.py").write_text("from cpythonplus.gil.b import x\n")
+    (room / "b.py").write_text("def x():\n    from cpythonplus.gil import a\n")
+    (room / "c.py").write_text("if TYPE_CHECKING:\n    from cpythonplus.gil.a import x\n")
+    assert set(circle(python_needs(room))) == {"gil/a", "gil/b"}
 
 
 # ---- one job per file ---------------------------------------------------------------------------
@@ -496,7 +549,7 @@ def test_work_in_an_init_is_found() -> None:
 
 
 def unlisted(package: Path) -> list[str]:
-    """Files that no meson.build of their room names, so that they would be left out silently."""
+    """Files that no meson.build of their folder names, so that they would be left out silently."""
     found = []
     for path in sorted(package.rglob("*")):
         inside = path.relative_to(package)
@@ -504,17 +557,24 @@ def unlisted(package: Path) -> list[str]:
             continue
         if path.suffix in {".h", ".md", ".build"} or path.name == "_test_native.c":
             continue
-        room = package / inside.parts[0] if len(inside.parts) > 1 else package
-        names = re.findall(r"'([^'\n]+)'", (room / "meson.build").read_text())
-        within = path.relative_to(room).as_posix()
-        # Either named with its folder, or in a list under its folder's name.
-        folder, _, name = within.rpartition("/")
-        if within not in names and not (folder in names and name in names):
-            found.append(f"{inside} is not in {(room / 'meson.build').relative_to(package)}")
-    return found
+        names = [
+            re.findall(r"'([^'\n]+)'", (folder / "meson.build").read_text())
+            for folder in (package / each for each in inside.parents)
+            if (folder / "meson.build").exists()
+        ]
+        # In its own folder's file, or in one above that names the folder.
+        own = (path.parent / "meson.build").exists()
+        if not (path.name in names[0] if own else inside.name in names[0]):
+            found.append(f"{inside} is in no meson.build")
+        found += [
+            f"{folder.relative_to(package)} is no subdir"
+            for folder in (path.parent,)
+            if own and folder != package and folder.name not in names[1]
+        ]
+    return sorted(set(found))
 
 
-def test_every_file_is_listed_in_its_rooms_meson_build() -> None:
+def test_every_file_is_listed_in_a_meson_build() -> None:
     assert unlisted(PACKAGE) == []
 
 
@@ -523,7 +583,8 @@ def test_a_file_that_is_not_listed_is_found(tmp_path: Path) -> None:
     (tmp_path / "gil" / "meson.build").write_text("py.install_sources('a.py')")
     (tmp_path / "gil" / "a.py").touch()
     (tmp_path / "gil" / "b.py").touch()
-    assert unlisted(tmp_path) == ["gil/b.py is not in gil/meson.build"]
+    (tmp_path / "meson.build").touch()
+    assert unlisted(tmp_path) == ["gil is no subdir", "gil/b.py is in no meson.build"]
 
 
 # ---- calls that take a tuple apart --------------------------------------------------------------
@@ -558,7 +619,7 @@ WRITING_METHODS = frozenset(
 )
 OTHER_WRITERS = {
     "_base/files.py": "the writer",
-    "memory/_agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
+    "_doctor/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
 }
 WRITERS_OF_SITES = {
     "files.py": "the writer, by a link",

@@ -28,12 +28,12 @@ EXCEPTION = re.compile(r"\w+Error$|Unreachable$|UnsupportedPlatform$")
 NOTE = "skipped: "
 # Here a ValueError is the text of a refused option or setting.
 VALUES = (
-    "_base/sizes.py",
+    "_base/text/sizes.py",
     "_base/switch.py",
     "_cli/",
     "gil/_limits.py",
     "memory/_no_cycles/",
-    "prefork/_metrics.py",
+    "prefork/_board/metrics.py",
     "prefork/_options.py",
 )
 CALLS = {"complain", "tell", "_tell", "_say", "warn", "warning", "error", "critical", "exception"}

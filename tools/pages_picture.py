@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from cpythonplus import prefork  # noqa: E402
-from cpythonplus.prefork import _pages as pages  # noqa: E402
+from cpythonplus.prefork._blame import pages  # noqa: E402
 from examples.django_catalogue.catalogue import Catalogue, build, sku_of  # noqa: E402
 
 WIDTH = 320  # pages a row

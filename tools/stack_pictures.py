@@ -5,7 +5,7 @@
 
 Writes tasklets-slab.svg (where a tasklet's stack and frames lie), tasklets-switch.svg (one switch,
 step by step), tasklets-hand-over.svg (what becomes of a stack) and tasklets-cold.svg.  The sizes in
-them are read from src/cpythonplus/tasklets/stacks.c and pystate.c.
+them are read from src/cpythonplus/tasklets/stacks/stacks.c and pystate.c.
 """
 
 import re
@@ -56,7 +56,7 @@ def sizes() -> dict[str, int]:
         "frames": size("stacks.c", rf"#define FRAMES_BYTES[\s\\]*{kib}"),
         "offset": size("stacks.c", r"#define FRAMES_OFFSET \(\(size_t\)(\d+)\)"),
         "stacks": size("stacks.c", r"#define SLAB_STACKS (\d+)"),
-        "stack": size("../_interp/pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
+        "stack": size("../_interp/frames/pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
     }
 
 

@@ -6,7 +6,7 @@ from types import ModuleType
 import pytest
 
 from cpythonplus._base import files as their_files
-from cpythonplus._base import visible as their_visible
+from cpythonplus._base.text import visible as their_visible
 from cpythonplus_sites import files, visible
 
 pytestmark = pytest.mark.any_version

@@ -1,11 +1,14 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "_base/compat.h"
-#include "_base/exec_watch.h"
+#include "_base/process/exec_watch.h"
 #include "_base/unseen.h"
+#include "_doctor/binding.h"
+#include "_heap/binding.h"
 #include "_interp/binding.h"
+#include "compact/binding.h"
+#include "compact/state.h"
 #include "gil/binding.h"
 #include "memory/binding.h"
-#include "memory/state.h"
 #include "prefork/binding.h"
 #include "tasklets/binding.h"
 #include "threads/binding.h"
@@ -26,16 +29,16 @@ native_exec(PyObject *module)
         PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_owners_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_memory_walk_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_heap_walk_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_census_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_helpers_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_resident_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_caches_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_dicts_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_memory_shared_keys_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_shared_keys_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_trim_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_memory_agent_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_memory_profilers_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_agent_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_profilers_methods) < 0 ||
         plus_compact_exec(module) < 0 || plus_record_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
         return -1;
@@ -65,23 +68,23 @@ static PyModuleDef_Slot native_slots[] = {
 /* That of threads comes first: plus_threads_state() looks for it there. */
 struct native_state {
     struct plus_threads_state threads;
-    struct plus_memory_state memory;
+    struct plus_compact_state compact;
 };
 
-const size_t plus_memory_state_at = offsetof(struct native_state, memory);
+const size_t plus_compact_state_at = offsetof(struct native_state, compact);
 
 static int
 native_traverse(PyObject *module, visitproc visit, void *arg)
 {
     int stop = plus_threads_traverse(module, visit, arg);
 
-    return stop != 0 ? stop : plus_memory_traverse(module, visit, arg);
+    return stop != 0 ? stop : plus_compact_state_traverse(module, visit, arg);
 }
 
 static int
 native_clear(PyObject *module)
 {
-    plus_memory_clear(module);
+    plus_compact_state_clear(module);
     return plus_threads_clear(module);
 }
 

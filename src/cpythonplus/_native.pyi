@@ -40,7 +40,7 @@ from _typeshed import ReadableBuffer, WriteableBuffer
 
 from cpythonplus.gil._sections import OverlongSection
 from cpythonplus.gil._stats import RawStatistics
-from cpythonplus.tasklets._reporting import RawThread
+from cpythonplus.tasklets._dump.reporting import RawThread
 from cpythonplus.tasklets.io._hub import Loops
 from cpythonplus.tasklets.io._running import Aside
 from cpythonplus.tasklets.locks._statistics import LockStatistics

@@ -2,7 +2,7 @@
  *
  * Why not _testcapi.set_nomemory(): it fails allocations of the interpreter too, which has defects of its own there, so
  * that a crash says nothing; and how many it makes differs from build to build.  Here the words through which the one
- * object calls others lead to stubs (gil/slots.h), which count, and either jump to where the call was going or return as
+ * object calls others lead to stubs (gil/scheduler/slots.h), which count, and either jump to where the call was going or return as
  * the function does when there is no memory.
  *
  *     the extension          call *slot
@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-#include "gil/slots.h"
+#include "gil/scheduler/slots.h"
 
 /* Returns: R(NULL with MemoryError), I(-1 with MemoryError), N(NULL), C(NULL, an exception cleared), E(-1 and errno),
  * T(an error number). */

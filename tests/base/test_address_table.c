@@ -1,7 +1,7 @@
 /* The table of addresses against what a plain array says, and records that stay where they are. */
 #include "../gil/check.h"
 
-#include "_base/record_table.h"
+#include "_base/memory/record_table.h"
 
 #include <stdlib.h>
 

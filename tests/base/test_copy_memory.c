@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "_base/copy_memory.h"
+#include "_base/memory/copy_memory.h"
 
 #define REGION ((size_t)64 << 20)
 

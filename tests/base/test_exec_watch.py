@@ -41,7 +41,11 @@ def facts():
 def child(code: str, *, status: int = 0) -> str:
     """Return what a program printed."""
     done = subprocess.run(
-        [sys.executable, "-c", "from cpythonplus._base.exec_watch import watch\n" + FACTS + code],
+        [
+            sys.executable,
+            "-c",
+            "from cpythonplus._base.process.exec_watch import watch\n" + FACTS + code,
+        ],
         capture_output=True,
         text=True,
         timeout=60,

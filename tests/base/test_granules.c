@@ -1,7 +1,7 @@
 /* The set of addresses against what a plain array says. */
 #include "../gil/check.h"
 
-#include "_base/granules.h"
+#include "_base/memory/granules.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

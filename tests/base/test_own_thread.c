@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "_base/futex.h"
-#include "_base/own_thread.h"
+#include "_base/process/futex.h"
+#include "_base/process/own_thread.h"
 
 #include <pthread.h>
 #include <signal.h>

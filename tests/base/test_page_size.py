@@ -23,16 +23,19 @@ HERE = Path(__file__).resolve().parent
 # What looks like the size of a page, or a mask or a shift of it, and means something else.
 OTHERS = {
     (
-        "memory/c_allocator.c",
+        "memory/_trim/c_allocator.c",
         '#define JEMALLOC_ALL_ARENAS "4096" /* MALLCTL_ARENAS_ALL, since 5.0 */',
     ): "a number of an arena",
-    ("memory/pins.c", "#define TYPES_LIMIT 4096u"): "a number of types",
-    ("memory/c_heap.c", "#define LARGEST_ARENA ((uintptr_t)4096)"): "a structure of glibc",
-    ("memory/agent_socket.c", "char entries[4096] __attribute__((aligned(8)));"): "a buffer",
-    ("memory/_hidden_caches/finding.py", "_TYPE_CACHE: Final = (4096, 3 * 8)"): "entries",
-    ("memory/_resident_memory/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",
-    ("prefork/_objects.py", "_FLAGS_READY = 1 << 12"): "a bit of a type's flags",
-    ("prefork/_objects.py", "_STRING_LIMIT_BYTES = 4096"): "text that is shown",
+    ("memory/_resident/pins.c", "#define TYPES_LIMIT 4096u"): "a number of types",
+    (
+        "memory/_resident/c_heap.c",
+        "#define LARGEST_ARENA ((uintptr_t)4096)",
+    ): "a structure of glibc",
+    ("_doctor/agent/agent_socket.c", "char entries[4096] __attribute__((aligned(8)));"): "a buffer",
+    ("memory/_caches/finding.py", "_TYPE_CACHE: Final = (4096, 3 * 8)"): "entries",
+    ("memory/_resident/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",
+    ("prefork/_blame/objects.py", "_FLAGS_READY = 1 << 12"): "a bit of a type's flags",
+    ("prefork/_blame/objects.py", "_STRING_LIMIT_BYTES = 4096"): "text that is shown",
 }
 
 _NUMBER = re.compile(

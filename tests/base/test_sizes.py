@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus._base.sizes import duration, format_size, parse_size
+from cpythonplus._base.text.sizes import duration, format_size, parse_size
 
 pytestmark = pytest.mark.any_version
 

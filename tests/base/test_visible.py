@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus._base.visible import visible, visible_lines
+from cpythonplus._base.text.visible import visible, visible_lines
 
 pytestmark = pytest.mark.any_version
 

@@ -16,7 +16,7 @@ import pytest
 
 from cpythonplus._cli.features import Run
 from cpythonplus._cli.main import main
-from cpythonplus.memory._agent.decoding import NoAnswerError, decoded
+from cpythonplus._doctor.agent.decoding import NoAnswerError, decoded
 from cpythonplus.memory._lint import Baseline, Selection, check_files
 from cpythonplus.memory._no_cycles.causes import read_baseline
 from cpythonplus.memory._owners.spelling import place_of

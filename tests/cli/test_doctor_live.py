@@ -16,12 +16,12 @@ import pytest
 
 from cpythonplus._cli.commands import doctor, doctor_live
 from cpythonplus._cli.main import main
-from cpythonplus.memory._agent import client, finding, listing, watched
-from cpythonplus.memory._agent.client import AskError, Client
-from cpythonplus.memory._agent.finding import Process, Unreachable
-from cpythonplus.memory._agent.listing import Candidate
-from cpythonplus.memory._report.labels import LABELS
-from cpythonplus.memory._report.live import line, screen
+from cpythonplus._doctor.agent import client, finding, listing, watched
+from cpythonplus._doctor.agent.client import AskError, Client
+from cpythonplus._doctor.agent.finding import Process, Unreachable
+from cpythonplus._doctor.agent.listing import Candidate
+from cpythonplus._doctor.report.labels import LABELS
+from cpythonplus._doctor.report.live import line, screen
 from tests.cli.support import MODULE, PYTHON, RUNNER, environment, execute, listening
 
 PROGRAM = """\
@@ -54,7 +54,7 @@ target = partial(listening, program=PROGRAM)
 def test_what_only_the_process_knows_of_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     program = (
         """\
-from cpythonplus.memory._report.registry import register
+from cpythonplus._doctor.questions import register
 register("pool", "The pool", lambda: {"held_bytes": 3 << 20, "rows": [{"name": "app.Pool"}]})
 """
         + IDLE
@@ -500,7 +500,7 @@ def test_the_smaller_questions(
         },
     }
     canned = Canned(answers)
-    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", lambda _pid: canned)
+    monkeypatch.setattr("cpythonplus._doctor.agent.client.connect", lambda _pid: canned)
     told = []
     for name, *words in (["referrers", "app.Node"], ["path", "app.Node"], ["trim"]):
         assert main(["doctor", name, "12", *words]) == 0
@@ -627,14 +627,14 @@ def test_interrupted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     def interrupt(_pid: int) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", interrupt)
+    monkeypatch.setattr("cpythonplus._doctor.agent.client.connect", interrupt)
     assert main(["doctor", "12"]) == 130
     assert capsys.readouterr().err == "cpythonplus doctor: interrupted\n"
 
     def unreachable(_pid: int) -> None:
         raise Unreachable("process 12 cannot be reached")
 
-    monkeypatch.setattr("cpythonplus.memory._agent.client.connect", unreachable)
+    monkeypatch.setattr("cpythonplus._doctor.agent.client.connect", unreachable)
     assert main(["doctor", "12"]) == 1
     assert capsys.readouterr().err == "cpythonplus doctor: process 12 cannot be reached\n"
 

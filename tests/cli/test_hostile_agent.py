@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 
 from cpythonplus._cli import watch_screen
 from cpythonplus._cli.main import main
-from cpythonplus.memory._agent import client, finding
-from cpythonplus.memory._agent.client import Client
-from cpythonplus.memory._agent.finding import Process, Unreachable
+from cpythonplus._doctor.agent import client, finding
+from cpythonplus._doctor.agent.client import Client
+from cpythonplus._doctor.agent.finding import Process, Unreachable
 from tests.cli.support import run
 from tests.damage import damaged
 from tests.memory import examinations

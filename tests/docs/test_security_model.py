@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cpythonplus.prefork import _metrics as metrics
+from cpythonplus.prefork._board import metrics
 from tests.support import run_child
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -11,8 +11,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 # Each kind of place where a program keeps data, and one of each kind of name.
 PROGRAM = """
 import functools, json, sys, threading
-from cpythonplus.memory._report.registry import asked
-from cpythonplus.memory._agent.examining import examine
+from cpythonplus._doctor.questions import asked
+from cpythonplus._doctor.agent.examining import examine
 
 class NameOfClass:
     def __init__(self, number):

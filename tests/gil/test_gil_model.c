@@ -9,9 +9,9 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include "_base/clock.h"
+#include "_base/process/clock.h"
 #include "gil/hooks.h"
-#include "gil/sched.h"
+#include "gil/scheduler/sched.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -15,7 +15,7 @@ REDIRECT = r"""
 #include <Python.h>
 #include <pthread.h>
 #include <string.h>
-#include "gil/slots.h"
+#include "gil/scheduler/slots.h"
 
 static int other_signal(pthread_cond_t *c) { return pthread_cond_signal(c); }
 static int other_wait(pthread_cond_t *c, pthread_mutex_t *m) { return pthread_cond_wait(c, m); }

@@ -1,8 +1,8 @@
 /* Whom a thread is served as: lending for several things, by several lenders. */
 #include "check.h"
 
-#include "gil/loans.h"
-#include "gil/policy.h"
+#include "gil/scheduler/loans.h"
+#include "gil/scheduler/policy.h"
 
 static void
 test_the_best_loan_counts(void)

@@ -1,7 +1,7 @@
 /* Each rule of the policy, with numbers that one can check in the head. */
 #include "check.h"
 
-#include "gil/policy.h"
+#include "gil/scheduler/policy.h"
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
  */
 #include "check.h"
 
-#include "gil/ready.h"
+#include "gil/scheduler/ready.h"
 
 #include <math.h>
 #include <stdbool.h>

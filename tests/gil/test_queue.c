@@ -1,7 +1,7 @@
 /* The queue of one class against a sorted array. */
 #include "check.h"
 
-#include "gil/queue.h"
+#include "gil/scheduler/queue.h"
 
 #include <stddef.h>
 

@@ -2,7 +2,7 @@
  * holder's steps are made by one thread, so that each meeting of the two is certain to happen. */
 #include "check.h"
 
-#include "gil/sched.h"
+#include "gil/scheduler/sched.h"
 
 static struct plus_thread *
 holder_that_was_not_asked(void)

@@ -4,8 +4,8 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include "_base/clock.h"
-#include "gil/sched.h"
+#include "_base/process/clock.h"
+#include "gil/scheduler/sched.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #define _GNU_SOURCE
 #include "check.h"
 
-#include "gil/slots.h"
+#include "gil/scheduler/slots.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
-/* An extension of test_frames.py: reads the frames of its own caller with _interp/frames.c, as if
+/* An extension of test_frames.py: reads the frames of its own caller with _interp/frames/frames.c, as if
  * a tasklet had been parked in the call, and counts what they visit against reference counts. */
-#include "_interp/frames.h"
-#include "_interp/stack_depth.h"
+#include "_interp/frames/frames.h"
+#include "_interp/frames/stack_depth.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* An extension of test_other_patch.py: facts as they are proven by what was compiled with another patch release. */
 #include "_interp/facts_table.h"
-#include "_interp/pystate.h"
-#include "_interp/referents.h"
+#include "_interp/frames/pystate.h"
+#include "_interp/objects/referents.h"
 
 /* Why there is no tasklet, or how far above the low end of its C stack the two limits are. */
 static PyObject *

@@ -232,7 +232,7 @@ def test_functions_raise_one_exception() -> None:
 HEAP = """
 import functools, gc, json, sys, threading
 from cpythonplus import _native, memory
-from cpythonplus.memory._hidden_caches.finding import wrappers
+from cpythonplus.memory._caches.finding import wrappers
 
 class Part:
     def __init__(self, number):

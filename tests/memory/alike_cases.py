@@ -11,9 +11,9 @@ from multiprocessing.shared_memory import SharedMemory
 import pytest
 
 from cpythonplus import memory
-from cpythonplus.memory._agent.comparing import with_halfway
-from cpythonplus.memory._report.owners import growth_layout
-from cpythonplus.memory._report.text import report_text
+from cpythonplus._doctor.agent.comparing import with_halfway
+from cpythonplus._doctor.report.owners import growth_layout
+from cpythonplus._doctor.report.text import report_text
 from tests.memory.grown import grown, of_rss
 
 pytestmark = pytest.mark.needs_gil

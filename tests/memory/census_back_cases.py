@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from cpythonplus import _native, memory
+from cpythonplus.memory._census import Census, ReferencePath, Referrers
 from cpythonplus.memory._cycles.holders import every_object, find_holders
-from cpythonplus.memory._heap_census import Census, ReferencePath, Referrers
 from tests.memory.rebuilding import rebuilt
 
 pytestmark = pytest.mark.needs_gil

@@ -3,7 +3,7 @@
  * What it says of a request must be inside of it, and must not depend on what follows its end or on how much of it has
  * arrived by then.
  */
-#include "memory/request.h"
+#include "_doctor/agent/request.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -219,8 +219,8 @@ def test_a_path_begins_at_the_call() -> None:
         """
         import os
         from cpythonplus import memory
-        from cpythonplus.memory._agent import examining
-        from cpythonplus.memory._report.text import part_text
+        from cpythonplus._doctor.agent import examining
+        from cpythonplus._doctor.report.text import part_text
 
         class Pool:
             def reset(self):

@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory._agent.comparing import compared
+from cpythonplus._doctor.agent.comparing import compared
+from cpythonplus._doctor.report.owners import growth_layout
+from cpythonplus._doctor.report.text import report_text
 from cpythonplus.memory._owners import counting, looking, room
 from cpythonplus.memory._owners.spelling import place_of, spelled
-from cpythonplus.memory._report.owners import growth_layout
-from cpythonplus.memory._report.text import report_text
 from examples.leaks import judge
 from tests.damage import damaged
 from tests.memory.grown import grown, of_rss
@@ -815,8 +815,8 @@ class TestPaths:
     def test_how_most_objects_are_kept(self) -> None:
         out = run_child(
             """
-            from cpythonplus.memory._agent import examining
-            from cpythonplus.memory._report.text import part_text
+            from cpythonplus._doctor.agent import examining
+            from cpythonplus._doctor.report.text import part_text
 
             class Client:
                 pass

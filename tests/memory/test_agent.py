@@ -19,11 +19,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpythonplus import _native
-from cpythonplus.memory._agent import client, finding, remote
-from cpythonplus.memory._agent.answering import answer
-from cpythonplus.memory._agent.examining import examine
-from cpythonplus.memory._agent.finding import Unreachable
-from cpythonplus.memory._report.registry import EXAMINATIONS, Examination, asked, taken
+from cpythonplus._doctor.agent import client, finding, remote
+from cpythonplus._doctor.agent.answering import answer
+from cpythonplus._doctor.agent.examining import examine
+from cpythonplus._doctor.agent.finding import Unreachable
+from cpythonplus._doctor.questions import EXAMINATIONS, Examination, asked, taken
 from tests.leaks import MEASURE
 from tests.support import SANITIZED, compile_c, run_child
 
@@ -385,7 +385,7 @@ def test_forks_of_threads_and_under_a_client(runtime: Path) -> None:
     """One connection lasts: a request comes in two parts, and an answer is larger than a socket."""
     run(
         """
-from cpythonplus.memory._agent import answering
+from cpythonplus._doctor.agent import answering
 warnings.simplefilter("ignore")
 assert agent.start() == 0
 stop = threading.Event()
@@ -482,7 +482,7 @@ def test_an_answer_may_fork(runtime: Path) -> None:
     run(
         """
 import gc
-from cpythonplus.memory._agent import answering
+from cpythonplus._doctor.agent import answering
 warnings.simplefilter("ignore")
 assert agent.start() == 0
 def forks(name, argument):

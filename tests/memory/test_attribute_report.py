@@ -6,10 +6,10 @@ import json
 import pytest
 
 from cpythonplus import memory
+from cpythonplus._doctor.questions import asked, taken
+from cpythonplus._doctor.report.page import page
+from cpythonplus._doctor.report.text import report_text
 from cpythonplus.memory._attribution import recording
-from cpythonplus.memory._report.page import page
-from cpythonplus.memory._report.registry import asked, taken
-from cpythonplus.memory._report.text import report_text
 from tests.memory.attributing import each_call, growing
 from tests.support import SANITIZED, run_child
 
@@ -61,7 +61,7 @@ def test_nothing_that_a_doctor_asks_for_changes_anything() -> None:
 def test_it_is_not_asked_for_where_it_is_not_used() -> None:
     run_child(
         """
-        from cpythonplus.memory._report.registry import asked, taken
+        from cpythonplus._doctor.questions import asked, taken
 
         assert "attributed" not in asked("pid")
         try:

@@ -14,8 +14,8 @@ import pytest
 
 from cpythonplus import _native
 from cpythonplus.memory import caches
-from cpythonplus.memory._hidden_caches import Cache, Caches
-from cpythonplus.memory._hidden_caches.finding import find_rows
+from cpythonplus.memory._caches import Cache, Caches
+from cpythonplus.memory._caches.finding import find_rows
 from tests.memory.rebuilding import rebuilt
 from tests.support import run_child
 

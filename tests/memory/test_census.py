@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory._heap_census import Census, CensusRow, Difference
+from cpythonplus.memory._census import Census, CensusRow, Difference
 from tests.memory.growths import NUMBER
 from tests.memory.heaps import HEAPS, Plain, Slotted
 from tests.memory.rebuilding import rebuilt

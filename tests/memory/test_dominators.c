@@ -1,5 +1,5 @@
 /* Dominators of random graphs against their definition: a node dominates what cannot be reached without it. */
-#include "memory/dominators.h"
+#include "_heap/dominators.h"
 
 #include <stdio.h>
 #include <stdlib.h>

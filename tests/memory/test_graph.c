@@ -1,7 +1,7 @@
 /* Strongly connected components against reachability, found the slow way. */
 #include "../gil/check.h"
 
-#include "memory/graph.h"
+#include "_heap/graph.h"
 
 #include <stdbool.h>
 #include <stddef.h>

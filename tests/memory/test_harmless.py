@@ -7,7 +7,7 @@ import pytest
 
 from cpythonplus import _native, memory
 from cpythonplus.memory._cycles import hoards
-from cpythonplus.memory._key_sharing import finding
+from cpythonplus.memory._dicts import finding
 from tests.support import run_child
 
 pytestmark = pytest.mark.needs_gil

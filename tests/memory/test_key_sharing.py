@@ -12,8 +12,8 @@ import pytest
 
 from cpythonplus import UnsupportedPlatform, _native
 from cpythonplus.memory import key_sharing
-from cpythonplus.memory._key_sharing import KeySharing, LostSharing
-from cpythonplus.memory._key_sharing.causes import Counts, explain
+from cpythonplus.memory._dicts import KeySharing, LostSharing
+from cpythonplus.memory._dicts.causes import Counts, explain
 from tests.memory.rebuilding import rebuilt
 from tests.support import run_child
 

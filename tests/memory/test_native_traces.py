@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from cpythonplus._cli.main import main
-from cpythonplus.memory._native_traces import reading, tracing
-from cpythonplus.memory._report.text import report_text
+from cpythonplus._doctor.native_traces import reading, tracing
+from cpythonplus._doctor.report.text import report_text
 from tests.cli.support import RUNNER, listening
 
 pytest.importorskip("memray")
@@ -177,7 +177,7 @@ def test_memray_is_missing_here(
 
 
 def test_the_file_has_a_limit(capsys: pytest.CaptureFixture[str]) -> None:
-    line = "import cpythonplus.memory._native_traces.tracing as t; t._LARGEST = 100_000"
+    line = "import cpythonplus._doctor.native_traces.tracing as t; t._LARGEST = 100_000"
     with listening(*RUNNER, program=SHOP) as process:
         said(process, f"{line}; print(flush=True)")
         found = grown(process.pid, capsys)

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cpythonplus.memory._report.cycle_graphs import graph_of
-from cpythonplus.memory._report.page import page, write_page
-from cpythonplus.memory._report.squarify import squarify
-from cpythonplus.memory._report.time_line import time_lines
-from cpythonplus.memory._report.treemap import group, shortened
+from cpythonplus._doctor.report.cycle_graphs import graph_of
+from cpythonplus._doctor.report.page import page, write_page
+from cpythonplus._doctor.report.squarify import squarify
+from cpythonplus._doctor.report.time_line import time_lines
+from cpythonplus._doctor.report.treemap import group, shortened
 from tests.memory import examinations
 
 pytestmark = pytest.mark.any_version

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory._report.page import write_page
+from cpythonplus._doctor.report.page import write_page
 from tests.memory import browser, examinations
 
 pytestmark = pytest.mark.slow  # starts a browser

@@ -6,8 +6,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memory/c_heap.h"
-#include "memory/pages.h"
+#include "memory/_resident/c_heap.h"
+#include "memory/_resident/pages.h"
 
 #define PAGES 16
 

@@ -9,13 +9,13 @@ import pytest
 from rich.console import Console
 
 from cpythonplus import memory
-from cpythonplus.memory._agent.examining import examine
-from cpythonplus.memory._agent.watched import Watched
-from cpythonplus.memory._report.labels import LABELS
-from cpythonplus.memory._report.live import screen
-from cpythonplus.memory._report.page import page
-from cpythonplus.memory._report.registry import EXAMINATIONS, asked, register, taken
-from cpythonplus.memory._report.text import report_text
+from cpythonplus._doctor.agent.examining import examine
+from cpythonplus._doctor.agent.watched import Watched
+from cpythonplus._doctor.questions import EXAMINATIONS, asked, register, taken
+from cpythonplus._doctor.report.labels import LABELS
+from cpythonplus._doctor.report.live import screen
+from cpythonplus._doctor.report.page import page
+from cpythonplus._doctor.report.text import report_text
 
 pytestmark = pytest.mark.any_version
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cpythonplus import memory
-from cpythonplus._base import tables
 from cpythonplus._base.reading import visible
-from cpythonplus.memory._report.page import page
-from cpythonplus.memory._report.text import part_text, report_text
-from cpythonplus.memory._report.verdict import statements
+from cpythonplus._base.text import tables
+from cpythonplus._doctor.report.page import page
+from cpythonplus._doctor.report.text import part_text, report_text
+from cpythonplus._doctor.report.verdict import statements
 from tests.memory import examinations
 
 pytestmark = pytest.mark.any_version

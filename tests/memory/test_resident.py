@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cpythonplus import _native, memory
-from cpythonplus.memory._resident_memory import smaps
-from cpythonplus.memory._resident_memory.model import Resident
+from cpythonplus.memory._resident import smaps
+from cpythonplus.memory._resident.model import Resident
 from tests.memory.rebuilding import rebuilt
 from tests.support import PYMALLOC, SANITIZED, child_environment, compile_c, run_child
 
@@ -220,7 +220,7 @@ def burst():
 
 
 sessions = burst()
-from cpythonplus.memory._agent.answering import answer
+from cpythonplus._doctor.agent.answering import answer
 
 answers = [answer(name, "") for name in ("resident", "census", "caches", "threads", "resident")]
 pins = [json.loads(text)["pins"] for _failed, text in (answers[0], answers[-1])]
@@ -365,7 +365,7 @@ def test_a_heap_that_grows_meanwhile_is_one() -> None:
     """Another thread allocates between the kernel's list of mappings and the look at the heaps."""
     program = """
 import ctypes, threading
-from cpythonplus.memory._resident_memory import smaps, splitting
+from cpythonplus.memory._resident import smaps, splitting
 
 MIB = 1 << 20
 malloc = ctypes.CDLL(None).malloc

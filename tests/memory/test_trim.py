@@ -5,7 +5,7 @@ import json
 import pytest
 
 from cpythonplus import memory
-from cpythonplus.memory._trimming import Trimmed, TrimStep
+from cpythonplus.memory._trim import Trimmed, TrimStep
 from tests.memory.rebuilding import rebuilt
 from tests.support import SANITIZED, run_child
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from cpythonplus import memory
-from cpythonplus.memory._agent.examining import tasks, threads
-from cpythonplus.memory._report.sections import sections
-from cpythonplus.memory._report.time_line import owner_lines
-from cpythonplus.memory._report.treemap import owners_treemap
-from cpythonplus.memory._report.verdict import statements
+from cpythonplus._doctor.agent.examining import tasks, threads
+from cpythonplus._doctor.report.sections import sections
+from cpythonplus._doctor.report.time_line import owner_lines
+from cpythonplus._doctor.report.treemap import owners_treemap
+from cpythonplus._doctor.report.verdict import statements
 
 pytestmark = pytest.mark.needs_gil
 MIB = 1 << 20

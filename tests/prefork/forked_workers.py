@@ -7,7 +7,7 @@ from tests.support import Child, run_child
 PREAMBLE = """
 import ctypes, os, signal, sys, time, traceback
 from cpythonplus.prefork import _board as boards, _endings as endings
-from cpythonplus.prefork._board import Board
+from cpythonplus.prefork._board.board import Board
 
 
 PR_SET_PDEATHSIG = 1

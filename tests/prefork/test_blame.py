@@ -20,18 +20,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cpythonplus.prefork._blaming import blame
-from cpythonplus.prefork._blocks import POOL_BYTES, Block, Chunks, Pool
-from cpythonplus.prefork._objects import Layout, Objects, keys_table_bytes
-from cpythonplus.prefork._pages import Mapping, Memory, mappings, stack_pointers
-from cpythonplus.prefork._reasons import Category
+from cpythonplus.prefork._blame.blaming import blame
+from cpythonplus.prefork._blame.blocks import POOL_BYTES, Block, Chunks, Pool
+from cpythonplus.prefork._blame.objects import Layout, Objects, keys_table_bytes
+from cpythonplus.prefork._blame.pages import Mapping, Memory, mappings, stack_pointers
+from cpythonplus.prefork._blame.reasons import Category
 from tests.support import DEBUG, PYMALLOC, run_child
 
 COUNT = 8_000
 
 PROGRAM = """
 import gc, json, os, sys
-from cpythonplus.prefork._blaming import blame
+from cpythonplus.prefork._blame.blaming import blame
 
 COUNT = {count}
 gc.disable()  # a collection on its own account would touch everything
@@ -311,7 +311,7 @@ def test_a_worker_asks_about_itself() -> None:
     child = run_child(
         """
         import os, sys
-        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._blame.blaming import blame
 
         items = [[] for _ in range(100_000)]
         pid = os.fork()
@@ -363,7 +363,7 @@ def test_a_process_that_ends_while_it_is_read(ending: str, monkeypatch: pytest.M
             process.communicate(b"")
             return stack_pointers(pid)
 
-        monkeypatch.setattr("cpythonplus.prefork._pages.stack_pointers", last_question)
+        monkeypatch.setattr("cpythonplus.prefork._blame.pages.stack_pointers", last_question)
         pids = (process.pid, os.getpid())
         worker, reference = pids if ending == "worker" else pids[::-1]
         with pytest.raises(ProcessLookupError, match=f"process {process.pid} ended while its"):
@@ -382,7 +382,7 @@ def test_a_worker_whose_parent_has_ended() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._blame.blaming import blame
 
         told, end = os.pipe(), os.pipe()
         if (parent := os.fork()) == 0:
@@ -413,7 +413,7 @@ def test_a_program_started_after_the_fork() -> None:
     command = ["setarch", "--addr-no-randomize", sys.executable, "-c"]
     nested = """
         import subprocess, sys
-        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._blame.blaming import blame
 
         program = [sys.executable, "-c", "print(flush=True); input()"]
         with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
@@ -437,7 +437,7 @@ def test_names_that_are_any_bytes(tmp_path: Path) -> None:
         f"""
         import mmap, os
         from pathlib import Path
-        from cpythonplus.prefork._pages import mappings, parent_of
+        from cpythonplus.prefork._blame.pages import mappings, parent_of
 
         Path("/proc/self/comm").write_bytes({name!r})
         with open({file!r}, "w+b") as file:
@@ -478,7 +478,7 @@ def test_another_users_process() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._blame.blaming import blame
 
         other = 1
         if os.geteuid() == 0:
@@ -616,7 +616,7 @@ def test_objects_that_cannot_be_found_are_not_guessed_at() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork._blaming import blame
+        from cpythonplus.prefork._blame.blaming import blame
 
         pid = os.fork()
         if pid == 0:
@@ -638,8 +638,8 @@ def test_objects_that_come_from_malloc_are_found() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork._blaming import blame
-        from cpythonplus.prefork._reasons import Category
+        from cpythonplus.prefork._blame.blaming import blame
+        from cpythonplus.prefork._blame.reasons import Category
 
         class Item:
             __slots__ = ()

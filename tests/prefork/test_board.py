@@ -8,9 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork._board import REASONS, Board, BoardFull
-from cpythonplus.prefork._endings import OutOfMemoryKills, exists, reason_of_status, start_ticks
-from cpythonplus.prefork._records import Record
+from cpythonplus.prefork._board.board import REASONS, Board, BoardFull
+from cpythonplus.prefork._board.records import Record
+from cpythonplus.prefork._limits.endings import (
+    OutOfMemoryKills,
+    exists,
+    reason_of_status,
+    start_ticks,
+)
 from tests.prefork.forked_workers import run_program
 
 Start = Callable[[], subprocess.Popen[bytes]]

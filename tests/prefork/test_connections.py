@@ -17,7 +17,7 @@ pytestmark = pytest.mark.any_version
 
 PREAMBLE = """
 import os, select, signal, socket, sys, traceback
-from cpythonplus.prefork._connections import Connections
+from cpythonplus.prefork._fork.connections import Connections
 
 os.chdir(os.path.dirname(__file__))
 

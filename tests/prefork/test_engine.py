@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._fork.preparing import Budget
 from cpythonplus.prefork._options import Options
-from cpythonplus.prefork._preparing import Budget
 from tests.support import run_child
 
 

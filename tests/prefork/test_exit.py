@@ -271,7 +271,7 @@ def test_a_temporary_file_that_its_closing_does_not_delete(tmp_path: Path) -> No
 def test_who_waits_for_an_exception() -> None:
     run_child("""
         import contextlib, sys
-        from cpythonplus.prefork._exiting import is_awaited
+        from cpythonplus.prefork._fork.exiting import is_awaited
         def ask():
             return is_awaited(sys._getframe())
         def plainly():

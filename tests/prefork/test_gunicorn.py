@@ -14,7 +14,7 @@ import pytest
 from tests.prefork.serving import APP, ASGI_APP, Clients, Server, metric, running, until
 from tests.support import run_child
 
-SOON = "from cpythonplus.prefork._gunicorn_service import SERVICE\nSERVICE.min_age_s = 0.0\n"
+SOON = "from cpythonplus.prefork._gunicorn.service import SERVICE\nSERVICE.min_age_s = 0.0\n"
 """A configuration file by which workers may be replaced as soon as they have served something."""
 
 WORKERS = ("--workers", "2", "--metrics", "/metrics")
@@ -158,8 +158,8 @@ def test_a_silent_worker_is_counted_as_timed_out(tmp_path: Path) -> None:
 def test_after_hup_no_replacement_is_missing_for_an_old_worker() -> None:
     run_child("""
         from types import SimpleNamespace
-        from cpythonplus.prefork._channel import Channel
-        from cpythonplus.prefork._gunicorn_service import Service
+        from cpythonplus.prefork._board.channel import Channel
+        from cpythonplus.prefork._gunicorn.service import Service
         service = Service()
         server = SimpleNamespace(num_workers=2, worker_age=2)
         server.WORKERS = {100 + age: SimpleNamespace(age=age) for age in (1, 2)}
@@ -181,8 +181,8 @@ IDLE = """
     from types import SimpleNamespace
     from gunicorn.workers import gthread
     from cpythonplus.prefork import _gunicorn_workers as gunicorn_workers
-    from cpythonplus.prefork._gunicorn_versions import require
-    from cpythonplus.prefork._gunicorn_workers import STOP_LINGER_S
+    from cpythonplus.prefork._gunicorn.versions import require
+    from cpythonplus.prefork._gunicorn.workers import STOP_LINGER_S
 
     def new_worker():
         worker = object.__new__(getattr(gunicorn_workers, require().worker))
@@ -305,7 +305,7 @@ def test_what_is_wrong_in_configure_is_told_there() -> None:
     env = {"CPYTHONPLUS_PREFORK_GIL": "off", "CPYTHONPLUS_PREFORK_FILL_POOLS": "perhaps"}
     code = """
         from cpythonplus.prefork.gunicorn import configure
-        from cpythonplus.prefork._gunicorn_service import SERVICE
+        from cpythonplus.prefork._gunicorn.service import SERVICE
         wrong = ({"max_private_memory": -1}, {"max_private_memory": "3 apples"},
                  {"metrics": "here"}, {"warm_up": ["index html"]})
         for each in wrong:
@@ -448,8 +448,8 @@ def test_a_worker_of_another_user_says_what_memory_it_has() -> None:
     run_child("""
         import os
         from types import SimpleNamespace
-        from cpythonplus.prefork._board import Board
-        from cpythonplus.prefork._gunicorn_service import Service
+        from cpythonplus.prefork._board.board import Board
+        from cpythonplus.prefork._gunicorn.service import Service
         from cpythonplus.prefork._options import Options
         for user, told in ((os.geteuid(), False), (os.geteuid() + 1, True)):
             service = Service()
@@ -521,7 +521,7 @@ def test_gunicorns_own_asgi_worker(tmp_path: Path) -> None:
 def test_requests_are_rehearsed() -> None:
     run_child("""
         from gunicorn.config import Config
-        from cpythonplus.prefork._gunicorn_service import rehearse_requests
+        from cpythonplus.prefork._gunicorn.service import rehearse_requests
         config = Config()
         config.set("pre_request", lambda worker, request: 1 / 0)
         assert rehearse_requests(config)
@@ -570,7 +570,7 @@ def test_a_signal_that_comes_before_a_worker_has_handlers(
     text = f"""
         import os, signal
         from cpythonplus.prefork.gunicorn import *
-        from cpythonplus.prefork._early_signals import EarlySignals
+        from cpythonplus.prefork._fork.early_signals import EarlySignals
         configure(metrics="/metrics")
         keep = EarlySignals.keep
         def send(worker_age, moment):

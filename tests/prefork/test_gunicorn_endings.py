@@ -198,7 +198,7 @@ def test_a_signal_in_a_destructor_ends_the_worker() -> None:
     pytest.importorskip("gunicorn")
     child = run_child("""
 import atexit, os, signal, sys, time
-from cpythonplus.prefork._gunicorn_service import _end_well
+from cpythonplus.prefork._gunicorn.service import _end_well
 
 class Swallows:
     def __del__(self):

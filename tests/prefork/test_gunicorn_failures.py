@@ -161,8 +161,8 @@ def test_a_hook_that_fails_at_the_start_ends_it(tmp_path: Path) -> None:
 def test_our_part_that_fails_does_not_end_a_master_that_runs(tmp_path: Path) -> None:
     text = """
         from cpythonplus.prefork import _warming as warming
-        from cpythonplus.prefork._gunicorn_service import SERVICE
-        from cpythonplus.prefork._preparing import Budget
+        from cpythonplus.prefork._gunicorn.service import SERVICE
+        from cpythonplus.prefork._fork.preparing import Budget
         class Failure(BaseException):
             pass
         def fail(*_, **__):

@@ -12,7 +12,7 @@ from tests.support import run_child
 pytest.importorskip("gunicorn", reason="gunicorn is not installed")
 
 from cpythonplus._base.errors import UnsupportedPlatform
-from cpythonplus.prefork._gunicorn_versions import TESTED, require
+from cpythonplus.prefork._gunicorn.versions import TESTED, require
 
 pytestmark = pytest.mark.any_version
 PYPROJECT = Path(__file__).resolve().parent.parent.parent / "pyproject.toml"

@@ -14,7 +14,7 @@ from tests.support import run_child
 
 pytest.importorskip("gunicorn", reason="gunicorn is not installed")
 
-from cpythonplus.prefork import _hung_workers as hung_workers
+from cpythonplus.prefork._limits import hung_workers
 from cpythonplus.prefork._options import Options
 
 WORDS = ("--workers", "1", "--metrics", "/metrics", "--request-timeout", "0.5")

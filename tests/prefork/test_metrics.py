@@ -15,8 +15,8 @@ from wsgiref.validate import validator
 
 import pytest
 
-from cpythonplus.prefork import _metrics as metrics
-from cpythonplus.prefork._board import REASONS, Board, MasterRow
+from cpythonplus.prefork._board import metrics
+from cpythonplus.prefork._board.board import REASONS, Board, MasterRow
 from tests.prefork.forked_workers import run_program
 
 SAMPLE = re.compile(r'(cpythonplus_[a-z_]+)(?:\{([a-z]+)="([a-z0-9_]+)"\})? ([0-9.e+-]+)')

@@ -6,7 +6,7 @@ from textwrap import dedent
 import pytest
 
 from cpythonplus import prefork
-from cpythonplus.prefork._preparing import Budget
+from cpythonplus.prefork._fork.preparing import Budget
 from tests.prefork.test_hazards import PRELUDE
 from tests.support import PYMALLOC, SANITIZED, run_child
 

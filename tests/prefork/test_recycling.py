@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from cpythonplus.prefork._board import Board
-from cpythonplus.prefork._recycling import Recycler
-from cpythonplus.prefork._sharing import ProcessMemory
+from cpythonplus.prefork._blame.sharing import ProcessMemory
+from cpythonplus.prefork._board.board import Board
+from cpythonplus.prefork._limits.recycling import Recycler
 from tests.prefork.forked_workers import run_program
 
 LIMIT = 1000
@@ -263,7 +263,7 @@ def test_a_full_board_does_not_stop_it(world: World, caplog: pytest.LogCaptureFi
 def test_real_memory_of_real_workers() -> None:
     """Two workers share 64 MB; one takes 32 MB for itself, and is the one that is told to leave."""
     run_program("""
-    from cpythonplus.prefork._recycling import Recycler
+    from cpythonplus.prefork._limits.recycling import Recycler
     MB = 1 << 20
     shared = bytearray(os.urandom(4096)) * (64 * MB // 4096)
     board = Board(4)

@@ -124,7 +124,7 @@ def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -
 LOST = """
     import os, signal, time
     from types import SimpleNamespace
-    from cpythonplus.prefork._channel import Channel
+    from cpythonplus.prefork._board.channel import Channel
     from cpythonplus.prefork import _gunicorn_mold, _gunicorn_reforking
 
     def worker():

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.memory._report.registry import taken
-from cpythonplus.memory._report.text import part_text
-from cpythonplus.prefork._sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus._doctor.questions import taken
+from cpythonplus._doctor.report.text import part_text
+from cpythonplus.prefork._blame.sharing import ProcessMemory, Sharing, private_bytes, sharing
 from tests.support import run_child
 
 
@@ -17,7 +17,7 @@ def test_a_family() -> None:
     run_child(
         """
         import os, sys, threading
-        from cpythonplus.prefork._sharing import private_bytes, sharing
+        from cpythonplus.prefork._blame.sharing import private_bytes, sharing
 
         WRITTEN = 8 << 20
         big = bytearray(b"x") * WRITTEN
@@ -100,7 +100,7 @@ def test_another_users_process() -> None:
     child = run_child(
         """
         import os
-        from cpythonplus.prefork._sharing import private_bytes
+        from cpythonplus.prefork._blame.sharing import private_bytes
 
         other = 1
         if os.geteuid() == 0:
@@ -126,8 +126,8 @@ def test_a_process_that_proc_hides() -> None:
         import os
         import subprocess
 
-        from cpythonplus.prefork._blaming import blame
-        from cpythonplus.prefork._sharing import private_bytes
+        from cpythonplus.prefork._blame.blaming import blame
+        from cpythonplus.prefork._blame.sharing import private_bytes
 
         CLONE_NEWNS = 0x20000
         libc = ctypes.CDLL(None, use_errno=True)
@@ -181,7 +181,7 @@ def test_it_is_asked_for_where_prefork_is_in_use() -> None:
     """Elsewhere the import would take 2 MiB in a process that is to be examined."""
     code = """
         import sys
-        from cpythonplus.memory._agent.examining import hello
+        from cpythonplus._doctor.agent.examining import hello
 
         def offered():
             return "sharing" in [each["name"] for each in hello()["examinations"]]

@@ -17,8 +17,8 @@ PRELUDE = """
     from concurrent.futures import ThreadPoolExecutor
     from cpythonplus.prefork import _native_threads, _openmp
     from cpythonplus.prefork._engine import Engine
-    from cpythonplus.prefork._hung_workers import HungWorkers
-    from cpythonplus.prefork._lost_threads import LostThreads
+    from cpythonplus.prefork._limits.hung_workers import HungWorkers
+    from cpythonplus.prefork._fork.lost_threads import LostThreads
     from cpythonplus.prefork._options import Options
 
     class Log:
@@ -284,7 +284,7 @@ def test_a_runtime_that_cannot_end_its_threads(tmp_path: Path) -> None:
 
 
 def test_names_of_runtimes() -> None:
-    from cpythonplus.prefork._openmp import is_openmp
+    from cpythonplus.prefork._fork.openmp import is_openmp
 
     runtimes = ("libgomp.so.1.0.0", "libgomp-a34b3233.so.1.0.0", "libomp.so", "libomp-14.so.5")
     assert all(map(is_openmp, (*runtimes, "libiomp5.so")))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._applications import is_asgi
-from cpythonplus.prefork._warming import WarmUp
+from cpythonplus.prefork._warming import warming
+from cpythonplus.prefork._warming.warming import WarmUp
 
 pytestmark = pytest.mark.any_version
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from cpythonplus.prefork import _warming as warming
-from cpythonplus.prefork._warming import WarmUp
-from cpythonplus.prefork._warming_asgi import rehearsed
-from cpythonplus.prefork._warming_kept import Kept
+from cpythonplus.prefork._warming import warming
+from cpythonplus.prefork._warming.asgi import rehearsed
+from cpythonplus.prefork._warming.kept import Kept
+from cpythonplus.prefork._warming.warming import WarmUp
 from tests.prefork.services import packages
 from tests.prefork.serving import python_path, running
 from tests.support import run_child

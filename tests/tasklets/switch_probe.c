@@ -4,7 +4,7 @@
  * preserves, of both kinds, and a rounding mode of its own.
  */
 #define _GNU_SOURCE
-#include "tasklets/switch.h"
+#include "tasklets/stacks/switch.h"
 
 #include <execinfo.h>
 #include <fenv.h>

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cpythonplus import tasklets
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 from cpythonplus.tasklets import (
     TaskletReport,
     ThreadReport,
@@ -24,7 +24,7 @@ from cpythonplus.tasklets import (
     schedule_remove,
     tasklet,
 )
-from cpythonplus.tasklets import _reporting as reporting
+from cpythonplus.tasklets._dump import reporting
 from tests.support import SANITIZED, run_child
 
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from cpythonplus.tasklets import TaskletExit, getcurrent, locks, run, schedule, tasklet
-from cpythonplus.tasklets._reporting import dump, report
+from cpythonplus.tasklets._dump.reporting import dump, report
 from cpythonplus.tasklets.io import sleep
 from tests.support import run_child
 

@@ -18,7 +18,8 @@ import cloudpickle
 import pytest
 
 from cpythonplus import _native, tasklets
-from cpythonplus.tasklets import _iterators, bomb, channel, run, tasklet
+from cpythonplus.tasklets import bomb, channel, run, tasklet
+from cpythonplus.tasklets._pickling import iterators as _iterators
 from tests.support import run_child
 from tests.tasklets import pickled
 from tests.tasklets.pickled import CASES, RESULTS, stop

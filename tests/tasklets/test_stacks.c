@@ -1,7 +1,7 @@
 /* Stacks that are made cold have no pages, and come back as they were; guards are where they were. */
 #define _GNU_SOURCE
-#include "_base/page.h"
-#include "tasklets/stacks.h"
+#include "_base/memory/page.h"
+#include "tasklets/stacks/stacks.h"
 
 #include <assert.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* The heap of timers against a plain list: adding, removing wherever, taking the earliest. */
-#include "tasklets/timers.h"
+#include "tasklets/core/timers.h"
 
 #include <assert.h>
 #include <stdlib.h>

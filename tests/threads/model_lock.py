@@ -1,4 +1,4 @@
-"""Every interleaving of a few threads in the protocol of `threads/lock.c`.
+"""Every interleaving of a few threads in the protocol of `threads/waiting/lock.c`.
 
 A stress test meets the bad schedule by luck; this walks through all of them.  One step is one
 access to what other threads can change without the guard: the lock's word, a waiter's state, a

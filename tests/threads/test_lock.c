@@ -2,10 +2,10 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "_base/clock.h"
-#include "_base/fork.h"
-#include "_base/futex.h"
-#include "threads/lock.h"
+#include "_base/process/clock.h"
+#include "_base/process/fork.h"
+#include "_base/process/futex.h"
+#include "threads/waiting/lock.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "_base/futex.h"
-#include "threads/relay.h"
+#include "_base/process/futex.h"
+#include "threads/waiting/relay.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "_base/clock.h"
-#include "threads/spin.h"
+#include "_base/process/clock.h"
+#include "threads/waiting/spin.h"
 
 #include <sched.h>
 

@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "../gil/check.h"
 
-#include "_base/clock.h"
-#include "_base/fork.h"
-#include "_base/futex.h"
-#include "_base/identity.h"
-#include "threads/waitq.h"
+#include "_base/process/clock.h"
+#include "_base/process/fork.h"
+#include "_base/process/futex.h"
+#include "_base/process/identity.h"
+#include "threads/waiting/waitq.h"
 
 #include <pthread.h>
 #include <sched.h>

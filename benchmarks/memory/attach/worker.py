@@ -14,7 +14,7 @@ from benchmarks.common import worker
 # In a process of its own: its imports and its waiting are not the process's that is looked at.
 _DOCTOR = """
 import sys
-from cpythonplus.memory._agent.client import connect
+from cpythonplus._doctor.agent.client import connect
 parts = sys.argv[2:]
 print("ready", flush=True)
 sys.stdin.readline()

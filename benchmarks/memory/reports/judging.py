@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory.reports.catalogue import Report
-from cpythonplus.memory._report.verdict import statements
+from cpythonplus._doctor.report.verdict import statements
 
 __all__ = ["TOOLS", "Verdict", "judged"]
 

@@ -20,11 +20,13 @@ __all__ = [
     "is_hidden",
     "memory_sums",
     "read_bytes",
+    "resident_bytes",
     "stat_fields",
     "tree_cpu_s",
     "tree_pss_bytes",
 ]
 
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_TIMES = slice(11, 15)
 """In /proc/PID/stat behind the name: utime, stime, cutime, cstime."""
@@ -40,6 +42,14 @@ def stat_fields(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the third on, the state.  Raises OSError."""
     # The second, a name in parentheses, may hold anything.
     return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def resident_bytes(pid: int) -> int:
+    """Return what the process has in memory, 0 if there is none; shared pages count."""
+    try:
+        return int(read_bytes(f"/proc/{pid}/statm").split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
 
 
 def memory_sums(pid: int) -> dict[str, int]:

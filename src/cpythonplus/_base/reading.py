@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Final
 
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 
 __all__ = [
     "Examination",

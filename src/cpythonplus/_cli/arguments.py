@@ -3,7 +3,7 @@
 Imports next to nothing: argparse costs 5 ms, and `cpythonplus run` is on the way of every start.
 """
 
-from cpythonplus._base.suggesting import suggestion
+from cpythonplus._base.text.suggesting import suggestion
 
 __all__ = ["UsageError", "help_line", "suggestion", "take_value", "unknown"]
 

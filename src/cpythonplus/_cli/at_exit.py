@@ -11,7 +11,7 @@ import atexit
 import os
 import sys
 
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

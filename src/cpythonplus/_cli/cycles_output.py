@@ -8,7 +8,7 @@ a signal's default action or by exec: no code of ours runs there.
 import os
 from dataclasses import replace
 
-from cpythonplus._base.visible import visible_lines
+from cpythonplus._base.text.visible import visible_lines
 from cpythonplus._cli import at_exit
 from cpythonplus.memory import cycles
 

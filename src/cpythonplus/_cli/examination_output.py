@@ -6,7 +6,7 @@ Told by the process of the program if it ends the normal way, as `doctor cycles`
 
 import os
 
-from cpythonplus._base.visible import visible_lines
+from cpythonplus._base.text.visible import visible_lines
 from cpythonplus._cli import at_exit
 from cpythonplus.memory import cycles
 
@@ -22,7 +22,7 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
     """Begin to watch, and have the process examined at exit; values: of the given options."""
     watch = cycles.watch()
     if values.get("growth"):
-        from cpythonplus.memory._agent.examining import examine
+        from cpythonplus._doctor.agent.examining import examine
 
         examine(["mark"])
     told = (watch, program_pid, dict(values))
@@ -35,7 +35,7 @@ def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]
     found = watch.stop()
     if os.getpid() != program_pid:
         return
-    from cpythonplus.memory._agent.examining import examine
+    from cpythonplus._doctor.agent.examining import examine
 
     # Nothing else has been imported by now that would count as the program's.
     examination = {**examine(), "cycles": found.as_json()}

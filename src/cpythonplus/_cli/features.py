@@ -367,7 +367,7 @@ def without_allocator(environment: "MutableMapping[str, str]") -> None:
 
 
 def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
-    from cpythonplus.memory import _agent as agent
+    from cpythonplus._doctor import agent
 
     # A process that cannot open its socket (a full disk, no descriptors left) just has none.
     error = agent.start()

@@ -4,7 +4,7 @@ PEX files are the case in point: they run themselves again by `exec` with the in
 venv was made of, or with a venv of their own, and CPYTHONPLUS_RUN finds nobody there who reads it.
 The options of `run` would be without effect, `--stats` would print nothing, and nobody would say
 so.  Once the other interpreter runs there is nobody who could; so it is told by the one that is
-left, called by _base/exec_watch.py with what `os.exec*` is given.
+left, called by _base/process/exec_watch.py with what `os.exec*` is given.
 
 Told is only what is certain. Silent is a program that becomes something else than Python, a Python
 in which everything is activated, one that cannot be started, and each process but the program

@@ -89,7 +89,7 @@ def watch_the_end(run: Run) -> None:
     if run.features.keys() & {"gil", "threads"}:
         atexit.register(at_exit)
     if os.getpid() == run.pid:
-        from cpythonplus._base import exec_watch
+        from cpythonplus._base.process import exec_watch
 
         exec_watch.watch(before_exec)
 

@@ -41,7 +41,7 @@ def _report(program_pid: int, values: "Mapping[str, object]") -> None:
         target = {"pid": os.getpid(), "command_line": at_exit.command_line()}
         text = page({"target": target, "gil": found})
     else:
-        from cpythonplus.memory._report.text import part_text
+        from cpythonplus._doctor.report.text import part_text
 
         heading = f"cpythonplus statistics of pid {os.getpid()}: {at_exit.command_line()}"
         text = f"{heading}\n{part_text('gil', found, MOST_THREADS)}"

@@ -29,7 +29,7 @@ def show(text: str | bytes, *, styled: bool = False) -> int:
         return 0
     try:
         if isinstance(text, str):
-            from cpythonplus._base.visible import visible_lines
+            from cpythonplus._base.text.visible import visible_lines
 
             _write(stream, text if styled else visible_lines(text))
         else:
@@ -61,7 +61,7 @@ def complain(command: str, message: str) -> int:
     """
     stream = sys.stderr
     if stream is not None:
-        from cpythonplus._base.visible import visible  # names of files in it may hold anything
+        from cpythonplus._base.text.visible import visible  # names of files in it may hold anything
 
         line = visible(" ".join(message.splitlines()))
         try:

@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.live import Live
 
-from cpythonplus._base.visible import visible
-from cpythonplus.memory._agent.finding import Unreachable
-from cpythonplus.memory._agent.watched import Watched
-from cpythonplus.memory._report.live import line, screen
-from cpythonplus.memory._report.sections import lacks_something, losses
+from cpythonplus._base.text.visible import visible
+from cpythonplus._doctor.agent.finding import Unreachable
+from cpythonplus._doctor.agent.watched import Watched
+from cpythonplus._doctor.report.live import line, screen
+from cpythonplus._doctor.report.sections import lacks_something, losses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cpythonplus.memory._agent.client import Client
+    from cpythonplus._doctor.agent.client import Client
 
 __all__ = ["watch"]
 

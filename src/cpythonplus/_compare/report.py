@@ -8,7 +8,7 @@ import platform
 import shlex
 import textwrap
 
-from cpythonplus._base.text_tables import columns
+from cpythonplus._base.text.text_tables import columns
 from cpythonplus._compare.comparison import Comparison, Metric, Row
 from cpythonplus._compare.sides import SIDES
 from cpythonplus._compare.statistics import CONFIDENCE, FEWEST_PAIRS

@@ -2,7 +2,7 @@
  * all readers may ask it, and it knows none of them. */
 #include "facts_table.h"
 
-#include "probes.h"
+#include "facts/probes.h"
 
 const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
     [PLUS_FACT_GC_HEADER] = {.name = "gc-header",

@@ -2,7 +2,7 @@
 #ifndef PLUS_INTERP_FACTS_TABLE_H
 #define PLUS_INTERP_FACTS_TABLE_H
 
-#include "facts.h"
+#include "facts/facts.h"
 
 extern const struct plus_fact_entry plus_fact_table[PLUS_FACTS];
 

@@ -88,7 +88,7 @@ def read(text: str) -> dict[str, object]:
     for pair in text.split(","):
         name, _, value = (part.strip() for part in pair.partition("="))
         if name not in kinds:
-            from cpythonplus._base.suggesting import suggestion
+            from cpythonplus._base.text.suggesting import suggestion
 
             hint = suggestion(name, [*kinds]) or f" (its keys are {', '.join(kinds)})"
             raise ValueError(f"the policy has no key {name!r}{hint}")

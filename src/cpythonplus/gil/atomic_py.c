@@ -37,10 +37,10 @@
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
-#include "../_base/clock.h"
+#include "../_base/process/clock.h"
 #include "../_base/raise.h"
 #include "control.h"
-#include "sched.h"
+#include "scheduler/sched.h"
 
 #include <stddef.h>
 

@@ -29,14 +29,14 @@
 #define _GNU_SOURCE
 #include "control.h"
 
-#include "../_base/clock.h"
 #include "../_base/compat.h"
-#include "../_base/fork.h"
-#include "../_base/futex.h"
-#include "../_base/own_thread.h"
+#include "../_base/process/clock.h"
+#include "../_base/process/fork.h"
+#include "../_base/process/futex.h"
+#include "../_base/process/own_thread.h"
 #include "../_base/rank.h"
-#include "sched.h"
-#include "slots.h"
+#include "scheduler/sched.h"
+#include "scheduler/slots.h"
 
 #include <errno.h>
 #include <stdio.h>

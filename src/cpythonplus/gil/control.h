@@ -10,7 +10,7 @@
 #define PLUS_GIL_CONTROL_H
 
 #include "hooks.h"
-#include "policy.h"
+#include "scheduler/policy.h"
 
 /* Room for the reason of a refusal. */
 #define PLUS_REASON_SIZE 256

@@ -24,9 +24,9 @@
 #define _GNU_SOURCE
 #include "hooks.h"
 
-#include "../_base/clock.h"
-#include "../_base/futex.h"
-#include "sched.h"
+#include "../_base/process/clock.h"
+#include "../_base/process/futex.h"
+#include "scheduler/sched.h"
 
 #include <errno.h>
 #include <stddef.h>

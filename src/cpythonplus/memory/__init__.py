@@ -4,6 +4,9 @@ from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
+    from cpythonplus.compact._dict import CompactDict
+    from cpythonplus.compact._record import Record
+    from cpythonplus.compact._shared_keys import share_keys, shared_dict
     from cpythonplus.memory import allocators, closures, cycles, exceptions, report
     from cpythonplus.memory._attribution.asgi import attribute_asgi
     from cpythonplus.memory._attribution.asking import attributed
@@ -12,8 +15,8 @@ if TYPE_CHECKING:
     from cpythonplus.memory._attribution.model import Attributed, AttributedRow
     from cpythonplus.memory._attribution.spans import attribute
     from cpythonplus.memory._attribution.wsgi import attribute_wsgi
-    from cpythonplus.memory._compact_dict import CompactDict
-    from cpythonplus.memory._heap_census import (
+    from cpythonplus.memory._caches import Cache, Caches, FixedCost, caches
+    from cpythonplus.memory._census import (
         Census,
         CensusRow,
         Difference,
@@ -23,14 +26,14 @@ if TYPE_CHECKING:
         Referrers,
         census,
     )
-    from cpythonplus.memory._hidden_caches import Cache, Caches, FixedCost, caches
-    from cpythonplus.memory._key_sharing import (
+    from cpythonplus.memory._dicts import (
         Gain,
         KeySharing,
         LostSharing,
         Oversized,
         key_sharing,
     )
+    from cpythonplus.memory._garbage.weakrefs import clear_weakrefs
     from cpythonplus.memory._owners.looking import growth, owners
     from cpythonplus.memory._owners.model import (
         ClassKept,
@@ -41,8 +44,7 @@ if TYPE_CHECKING:
         PartGrown,
         Where,
     )
-    from cpythonplus.memory._record import Record
-    from cpythonplus.memory._resident_memory import (
+    from cpythonplus.memory._resident import (
         Advice,
         Arenas,
         Pin,
@@ -50,10 +52,8 @@ if TYPE_CHECKING:
         ResidentPart,
         resident,
     )
-    from cpythonplus.memory._shared_keys import share_keys, shared_dict
     from cpythonplus.memory._subprocesses import ChildEndedError, in_subprocess
-    from cpythonplus.memory._trimming import Trimmed, TrimStep, trim
-    from cpythonplus.memory._weakrefs import clear_weakrefs
+    from cpythonplus.memory._trim import Trimmed, TrimStep, trim
 
 __all__ = [
     "Advice",
@@ -114,38 +114,38 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Advice": "._resident_memory",
-    "Arenas": "._resident_memory",
+    "Advice": "._resident",
+    "Arenas": "._resident",
     "Attributed": "._attribution.model",
     "AttributedRow": "._attribution.model",
-    "Cache": "._hidden_caches",
-    "Caches": "._hidden_caches",
-    "Census": "._heap_census",
-    "CensusRow": "._heap_census",
+    "Cache": "._caches",
+    "Caches": "._caches",
+    "Census": "._census",
+    "CensusRow": "._census",
     "ChildEndedError": "._subprocesses",
     "ClassKept": "._owners.model",
     "Counted": "._owners.model",
-    "CompactDict": "._compact_dict",
-    "Difference": "._heap_census",
-    "FixedCost": "._hidden_caches",
-    "Gain": "._key_sharing",
+    "CompactDict": "cpythonplus.compact._dict",
+    "Difference": "._census",
+    "FixedCost": "._caches",
+    "Gain": "._dicts",
     "Growth": "._owners.model",
-    "KeySharing": "._key_sharing",
-    "LostSharing": "._key_sharing",
-    "Oversized": "._key_sharing",
+    "KeySharing": "._dicts",
+    "LostSharing": "._dicts",
+    "Oversized": "._dicts",
     "Owner": "._owners.model",
     "Owners": "._owners.model",
     "PartGrown": "._owners.model",
-    "Pin": "._resident_memory",
-    "PathStep": "._heap_census",
-    "Record": "._record",
-    "ReferencePath": "._heap_census",
-    "Referrer": "._heap_census",
-    "Referrers": "._heap_census",
-    "Resident": "._resident_memory",
-    "ResidentPart": "._resident_memory",
-    "TrimStep": "._trimming",
-    "Trimmed": "._trimming",
+    "Pin": "._resident",
+    "PathStep": "._census",
+    "Record": "cpythonplus.compact._record",
+    "ReferencePath": "._census",
+    "Referrer": "._census",
+    "Referrers": "._census",
+    "Resident": "._resident",
+    "ResidentPart": "._resident",
+    "TrimStep": "._trim",
+    "Trimmed": "._trim",
     "Where": "._owners.model",
     "allocators": ".allocators",
     "attribute": "._attribution.spans",
@@ -154,21 +154,21 @@ _HOMES = {
     "attribute_dask": "._attribution.dask",
     "attribute_wsgi": "._attribution.wsgi",
     "attributed": "._attribution.asking",
-    "caches": "._hidden_caches",
-    "census": "._heap_census",
-    "clear_weakrefs": "._weakrefs",
+    "caches": "._caches",
+    "census": "._census",
+    "clear_weakrefs": "._garbage.weakrefs",
     "closures": ".closures",
     "cycles": ".cycles",
     "exceptions": ".exceptions",
     "growth": "._owners.looking",
     "in_subprocess": "._subprocesses",
-    "key_sharing": "._key_sharing",
+    "key_sharing": "._dicts",
     "owners": "._owners.looking",
     "report": ".report",
-    "resident": "._resident_memory",
-    "share_keys": "._shared_keys",
-    "shared_dict": "._shared_keys",
-    "trim": "._trimming",
+    "resident": "._resident",
+    "share_keys": "cpythonplus.compact._shared_keys",
+    "shared_dict": "cpythonplus.compact._shared_keys",
+    "trim": "._trim",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 
 #include "../_base/raise.h"
-#include "../_interp/frame_variables.h"
-#include "../_interp/sizes.h"
-#include "batch.h"
-#include "guard.h"
-#include "held.h"
+#include "../_interp/frames/frame_variables.h"
+#include "../_interp/objects/sizes.h"
+#include "_garbage/batch.h"
+#include "_garbage/guard.h"
+#include "_garbage/held.h"
 
 /* ---- what a collection found --------------------------------------------------------------------- */
 

@@ -4,8 +4,8 @@ from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.memory._report.page import page, write_page
-    from cpythonplus.memory._report.text import report_text
+    from cpythonplus._doctor.report.page import page, write_page
+    from cpythonplus._doctor.report.text import report_text
 
 __all__ = ["page", "report_text", "write_page"]
 

@@ -1,12 +1,13 @@
 """Forked workers that go on sharing their memory."""
 
-from cpythonplus.prefork._blaming import Blame, CategoryShare, OwnerShare, blame
-from cpythonplus.prefork._collector import keep_gc_off, let_gc_run
-from cpythonplus.prefork._exiting import fast_exit
-from cpythonplus.prefork._forking import child, install, uninstall
-from cpythonplus.prefork._options import Options
-from cpythonplus.prefork._pools import before_fork
-from cpythonplus.prefork._preparing import (
+from cpythonplus.prefork._blame.blaming import Blame, CategoryShare, OwnerShare, blame
+from cpythonplus.prefork._blame.reasons import Category
+from cpythonplus.prefork._blame.sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus.prefork._fork.collector import keep_gc_off, let_gc_run
+from cpythonplus.prefork._fork.exiting import fast_exit
+from cpythonplus.prefork._fork.forking import child, install, uninstall
+from cpythonplus.prefork._fork.pools import before_fork
+from cpythonplus.prefork._fork.preparing import (
     Budget,
     PrepareReport,
     PrepareStatistics,
@@ -14,8 +15,7 @@ from cpythonplus.prefork._preparing import (
     prepare,
     statistics,
 )
-from cpythonplus.prefork._reasons import Category
-from cpythonplus.prefork._sharing import ProcessMemory, Sharing, private_bytes, sharing
+from cpythonplus.prefork._options import Options
 
 __all__ = [
     "Blame",

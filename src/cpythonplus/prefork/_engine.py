@@ -26,33 +26,33 @@ from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._base.sizes import format_size
+from cpythonplus._base.text.sizes import format_size
 from cpythonplus._interp import LOSSES, losses
-from cpythonplus.prefork import _pools as pools
-from cpythonplus.prefork import _warming as warming
 from cpythonplus.prefork._activation import (
     gil_statistics,
     rehearse_gil,
     schedule_gil,
     use_native_locks,
 )
-from cpythonplus.prefork._board import Board, BoardError, MasterRow
-from cpythonplus.prefork._connections import Connections
+from cpythonplus.prefork._blame.sharing import process_memory
+from cpythonplus.prefork._board.board import Board, BoardError, MasterRow
+from cpythonplus.prefork._fork import pools
+from cpythonplus.prefork._fork.connections import Connections
+from cpythonplus.prefork._fork.importing import settle_imports
+from cpythonplus.prefork._fork.lost_threads import LostThreads, restart
+from cpythonplus.prefork._fork.preparing import Budget, statistics
 from cpythonplus.prefork._guarding import Guard
-from cpythonplus.prefork._importing import settle_imports
-from cpythonplus.prefork._lost_threads import LostThreads, restart
+from cpythonplus.prefork._limits.recycling import Recycler
 from cpythonplus.prefork._options import Options, log
-from cpythonplus.prefork._preparing import Budget, statistics
-from cpythonplus.prefork._recycling import Recycler
-from cpythonplus.prefork._sharing import process_memory
-from cpythonplus.prefork._warming_kept import Kept
+from cpythonplus.prefork._warming import warming
+from cpythonplus.prefork._warming.kept import Kept
 
 if TYPE_CHECKING:
     import socket
 
     from cpythonplus._interp import Loss
-    from cpythonplus.prefork._board import Slot
-    from cpythonplus.prefork._preparing import PrepareReport
+    from cpythonplus.prefork._board.board import Slot
+    from cpythonplus.prefork._fork.preparing import PrepareReport
 
 __all__ = ["Engine"]
 
@@ -140,7 +140,7 @@ class Engine:
         self.rehearse()
         with Guard(self.log, "opening the port of the metrics"):
             if self.options.metrics:
-                from cpythonplus.prefork import _metrics as metrics
+                from cpythonplus.prefork._board import metrics
 
                 self._port = metrics.listen(self.options.metrics)
         self.warm_up(application)
@@ -360,13 +360,13 @@ class Engine:
     def serve_metrics(self) -> None:
         """Answer at the port of the metrics, if there is one."""
         if self._port is not None and self.board is not None:
-            from cpythonplus.prefork import _metrics as metrics
+            from cpythonplus.prefork._board import metrics
 
             metrics.serve_in_thread(self._port, self.render)
 
     def render(self) -> str:
         """Return the metrics as text."""
-        from cpythonplus.prefork import _metrics as metrics
+        from cpythonplus.prefork._board import metrics
 
         return metrics.render(self.board, master_pid=self.pid) if self.board is not None else ""
 

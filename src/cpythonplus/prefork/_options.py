@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
-from cpythonplus._base.sizes import parse_size
 from cpythonplus._base.switch import is_on
+from cpythonplus._base.text.sizes import parse_size
 from cpythonplus.prefork._activation import checked_policy
 
 __all__ = ["OPTIONS", "PATH", "SERVERS", "Option", "Options", "is_path", "log", "read", "refuse"]

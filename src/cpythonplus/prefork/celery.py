@@ -22,11 +22,11 @@ from celery import signals
 from celery.concurrency import get_implementation
 from celery.concurrency.prefork import TaskPool
 
-from cpythonplus._base.sizes import format_size
 from cpythonplus._base.switch import skipped
+from cpythonplus._base.text.sizes import format_size
+from cpythonplus.prefork._blame.sharing import private_bytes
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._options import OPTIONS, log, read
-from cpythonplus.prefork._sharing import private_bytes
 
 if TYPE_CHECKING:
     from celery.worker import WorkController

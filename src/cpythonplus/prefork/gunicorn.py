@@ -37,7 +37,7 @@ def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's ty
 
 def _use(options: dict[str, Any]) -> None:
     # Other versions of gunicorn may lack what this imports.
-    from cpythonplus.prefork._gunicorn_service import SERVICE
+    from cpythonplus.prefork._gunicorn.service import SERVICE
 
     chosen: Options = replace(SERVICE.defaults, **options)
     SERVICE.options = chosen
@@ -45,14 +45,14 @@ def _use(options: dict[str, Any]) -> None:
 
 
 def _begin() -> None:
-    from cpythonplus.prefork._gunicorn_versions import require
+    from cpythonplus.prefork._gunicorn.versions import require
 
     try:
         require()
     except UnsupportedPlatform as error:
         # gunicorn shows any other exception of a configuration file with its traceback.
         raise SystemExit(f"cpythonplus.prefork.gunicorn: {error}") from None
-    from cpythonplus.prefork._gunicorn_master import install
+    from cpythonplus.prefork._gunicorn.master import install
 
     install()
     _use({})

@@ -1,11 +1,11 @@
 /* The room's functions of the extension module; preparing.py gives them their public form. */
+#include "_fork/heap.h"
 #include "binding.h"
-#include "heap.h"
 
 #include "../_base/raise.h"
-#include "../_interp/facts.h"
-#include "../_interp/gc_objects.h"
-#include "../_interp/immortal.h"
+#include "../_interp/facts/facts.h"
+#include "../_interp/objects/gc_objects.h"
+#include "../_interp/objects/immortal.h"
 
 /* NULL, or why nothing can be made immortal: the walk to it reads more than the count. */
 static const char *

@@ -25,7 +25,7 @@ import uwsgi  # type: ignore[import-untyped,unused-ignore]  # inside of uWSGI on
 
 from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
-from cpythonplus.prefork._forking import child
+from cpythonplus.prefork._fork.forking import child
 from cpythonplus.prefork._guarding import in_one_line
 from cpythonplus.prefork._options import log, read
 

@@ -45,8 +45,8 @@ from cpythonplus._native import (
 )
 from cpythonplus._native import tasklet_atomic as atomic
 from cpythonplus.tasklets._computed import __getattr__ as __getattr__
-from cpythonplus.tasklets._on_signal import dump_off, dump_on
-from cpythonplus.tasklets._reporting import (
+from cpythonplus.tasklets._dump.on_signal import dump_off, dump_on
+from cpythonplus.tasklets._dump.reporting import (
     ChannelReport,
     TaskletReport,
     ThreadReport,
@@ -55,8 +55,8 @@ from cpythonplus.tasklets._reporting import (
 )
 
 if TYPE_CHECKING:  # loaded when they are used: pickle is not everybody's
-    from cpythonplus.tasklets._code import pickling
-    from cpythonplus.tasklets._wrapping import Pickler, dumps
+    from cpythonplus.tasklets._pickling.code import pickling
+    from cpythonplus.tasklets._pickling.wrapping import Pickler, dumps
 
 __all__ = [
     "ChannelReport",

@@ -8,10 +8,11 @@ from cpythonplus import _native
 __all__ = ["__getattr__"]
 
 _NAMES = ("current", "main", "runcount", "threads")
-_LOADED = {"Pickler": "_wrapping", "dumps": "_wrapping", "pickling": "_code"}
+_PICKLING = "cpythonplus.tasklets._pickling"
+_LOADED = {"Pickler": "wrapping", "dumps": "wrapping", "pickling": "code"}
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401  # as Stackless has them
+def __getattr__(name: str) -> Any:  # as Stackless has them
     """Return `current`, `main`, `runcount`, `threads` or what pickles; AttributeError otherwise.
 
     For a module that imports this function as its own `__getattr__` (PEP 562).
@@ -19,6 +20,6 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401  # as Stackless has them
     if name in _NAMES:
         return getattr(_native, f"get{name}")()
     if name in _LOADED:
-        import_module("cpythonplus.tasklets._pickling")  # with all that it registers
-        return getattr(import_module(f"cpythonplus.tasklets.{_LOADED[name]}"), name)
+        import_module(f"{_PICKLING}.reducing")  # with all that it registers
+        return getattr(import_module(f"{_PICKLING}.{_LOADED[name]}"), name)
     raise AttributeError(f"module 'cpythonplus.tasklets' has no attribute {name!r}", name=name)

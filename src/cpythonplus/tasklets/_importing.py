@@ -31,7 +31,7 @@ __all__: list[str] = []
 _stock_rlock: Any = original(_thread, "RLock")
 
 
-def _rlock() -> Any:  # noqa: ANN401  # of either kind
+def _rlock() -> Any:  # of either kind
     return tasklets_RLock() if tasklets_has_scheduler() else _stock_rlock()
 
 

@@ -1,7 +1,7 @@
 #include "arguments.h"
 
-#include "../_base/clock.h"
-#include "../_base/futex.h"
+#include "../_base/process/clock.h"
+#include "../_base/process/futex.h"
 
 #include <math.h>
 

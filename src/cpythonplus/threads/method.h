@@ -5,7 +5,7 @@
 #ifndef CPYTHONPLUS_THREADS_METHOD_H
 #define CPYTHONPLUS_THREADS_METHOD_H
 
-#include "standard.h"
+#include "standard/standard.h"
 
 /* Have the native type's methods, those that the standard class has as Python functions, bind like these.
  * 0, or -1 with an exception. */

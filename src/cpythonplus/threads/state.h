@@ -6,7 +6,7 @@
 #define PLUS_THREADS_STATE_H
 
 #include "../_base/compat.h"
-#include "standard.h"
+#include "standard/standard.h"
 
 /* How many of the types stand for a class that is written in Python. */
 #define PLUS_STANDARDS 8

@@ -3,7 +3,7 @@
 #define PLUS_THREADS_STATISTICS_PY_H
 
 #include "../_base/compat.h"
-#include "waitq.h"
+#include "waiting/waitq.h"
 
 /* A new WaitStatistics. */
 PyObject *

@@ -1,10 +1,10 @@
 /* The room's part of the extension module: what it is made of, and what a fork does to it. */
 #include "binding.h"
 
-#include "../_base/fork.h"
+#include "../_base/process/fork.h"
 #include "../_base/raise.h"
-#include "barrier_py.h"
-#include "waiting.h"
+#include "locks/barrier_py.h"
+#include "waiting/waiting.h"
 
 static void
 nothing_to_do(void)

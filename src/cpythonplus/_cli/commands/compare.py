@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cpythonplus import _compare as compare
 from cpythonplus._base.files import write_output
 from cpythonplus._base.switch import VARIABLE, disabled
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
 from cpythonplus._cli.terminal import USAGE_STATUS, complain, show

@@ -22,9 +22,9 @@ from cpythonplus._cli.terminal import complain, show, table_width
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cpythonplus.memory._agent.client import Client
-    from cpythonplus.memory._agent.listing import Candidate
-    from cpythonplus.memory._native_traces.asking import Traced
+    from cpythonplus._doctor.agent.client import Client
+    from cpythonplus._doctor.agent.listing import Candidate
+    from cpythonplus._doctor.native_traces.asking import Traced
 
 COMMAND = "cpythonplus doctor"
 FAILED_STATUS = 1
@@ -210,8 +210,8 @@ def main(examination: Examination, arguments: Sequence[str]) -> int:
     if request.files:
         return _compare(request.files, request)
     # Behind the command line, for wrong ones are told at once.
-    from cpythonplus.memory._agent.client import AskError, connect
-    from cpythonplus.memory._agent.finding import Unreachable
+    from cpythonplus._doctor.agent.client import AskError, connect
+    from cpythonplus._doctor.agent.finding import Unreachable
 
     try:
         if examination.name == "list":
@@ -240,7 +240,7 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
         return _cycles(client, request)
     if examination.name != "attach":
         return _ask(client, examination.name, request)
-    from cpythonplus.memory._agent.client import examine
+    from cpythonplus._doctor.agent.client import examine
 
     found = examine(client)
     client.close()  # the process waits for others while this is drawn
@@ -251,8 +251,8 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
 
 
 def _ask(client: Client, name: str, request: Request) -> int:
-    from cpythonplus.memory._agent.client import AskError
-    from cpythonplus.memory._report.text import part_text
+    from cpythonplus._doctor.agent.client import AskError
+    from cpythonplus._doctor.report.text import part_text
 
     asked = "path_keys" if request.get("show_keys") else name
     answer = client.ask(asked, request.type_name)
@@ -269,7 +269,7 @@ def _are_files(operands: Sequence[str]) -> bool:
 
 
 def _compare(files: list[str], request: Request) -> int:
-    from cpythonplus.memory._agent.comparing import compared
+    from cpythonplus._doctor.agent.comparing import compared
 
     reports = [_read_report(file) for file in files]
     try:
@@ -282,7 +282,7 @@ def _compare(files: list[str], request: Request) -> int:
 def _read_report(file: str) -> dict[str, object]:
     """Read a saved report as if a process had answered it: what is no answer is no report."""
     from cpythonplus._base.contents import contents
-    from cpythonplus.memory._agent.decoding import NoAnswerError, decoded
+    from cpythonplus._doctor.agent.decoding import NoAnswerError, decoded
 
     try:
         return decoded(contents(file))
@@ -294,8 +294,8 @@ def _read_report(file: str) -> dict[str, object]:
 
 def _growth(client: Client, request: Request) -> int:
     """Look twice, and tell what has grown between."""
-    from cpythonplus.memory._agent.client import own_name
-    from cpythonplus.memory._agent.comparing import with_halfway
+    from cpythonplus._doctor.agent.client import own_name
+    from cpythonplus._doctor.agent.comparing import with_halfway
 
     seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
     if native := bool(request.get("native")):
@@ -338,9 +338,9 @@ def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
 
 def _announce_tracer(client: Client, seconds: float) -> None:
     """Say what the tracer costs; AskError where it cannot run, here or there."""
-    from cpythonplus._base.sizes import format_size
-    from cpythonplus.memory._agent.client import AskError
-    from cpythonplus.memory._native_traces.reading import need_memray
+    from cpythonplus._base.text.sizes import format_size
+    from cpythonplus._doctor.agent.client import AskError
+    from cpythonplus._doctor.native_traces.reading import need_memray
 
     try:
         need_memray()
@@ -357,8 +357,8 @@ def _announce_tracer(client: Client, seconds: float) -> None:
 
 def _traced(client: Client, seconds: float) -> Traced | str:
     """Have the process traced, or say why not; at least so many seconds pass."""
-    from cpythonplus.memory._agent.client import AskError
-    from cpythonplus.memory._native_traces.asking import traced
+    from cpythonplus._doctor.agent.client import AskError
+    from cpythonplus._doctor.native_traces.asking import traced
 
     began = time.monotonic()
     found: Traced | str
@@ -388,7 +388,7 @@ def _cycles(client: Client, request: Request) -> int:
 
 
 def _list(request: Request) -> int:
-    from cpythonplus.memory._agent.listing import candidates
+    from cpythonplus._doctor.agent.listing import candidates
 
     found = candidates()
     if request.get("format") == "json":
@@ -398,8 +398,8 @@ def _list(request: Request) -> int:
 
 def list_text(found: Sequence[Candidate]) -> str:
     """Return a table of the processes that can be examined, and how many cannot be."""
-    from cpythonplus._base.sizes import format_size
-    from cpythonplus._base.visible import visible
+    from cpythonplus._base.text.sizes import format_size
+    from cpythonplus._base.text.visible import visible
 
     listed = [each for each in found if each.reached_by]
     lines = [
@@ -453,7 +453,7 @@ def _width(request: Request) -> int:
 
 def _status(found: dict[str, object], status: int) -> int:
     """Return FAILED_STATUS for a report that lacks what does not work in the process."""
-    from cpythonplus.memory._report.sections import lacks_something
+    from cpythonplus._doctor.report.sections import lacks_something
 
     return status or (FAILED_STATUS if lacks_something(found) else 0)
 
@@ -471,7 +471,7 @@ def tell(text: str, request: Request) -> int:
     if file is None:
         return show(text.encode() if is_html else text)
     from cpythonplus._base.files import write_output
-    from cpythonplus._base.visible import visible_lines
+    from cpythonplus._base.text.visible import visible_lines
 
     try:
         path = file.replace("%p", str(request.pid or os.getpid()))

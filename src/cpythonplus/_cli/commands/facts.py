@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from cpythonplus import _interp
-from cpythonplus._base.text_tables import columns, wrapped
+from cpythonplus._base.text.text_tables import columns, wrapped
 from cpythonplus._cli.parser import Parser
 from cpythonplus._cli.terminal import show
 

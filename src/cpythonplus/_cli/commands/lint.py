@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cpythonplus._base.contents import MOST_BYTES
-from cpythonplus._base.visible import visible_lines
+from cpythonplus._base.text.visible import visible_lines
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
 from cpythonplus._cli.terminal import complain, show

@@ -37,7 +37,8 @@ With CPYTHONPLUS_DISABLE set (_base/switch.py) no feature is on: it is `python` 
 import os
 import sys
 
-from cpythonplus._base import exec_watch, switch
+from cpythonplus._base import switch
+from cpythonplus._base.process import exec_watch
 from cpythonplus._cli import interpreter_options
 from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
 from cpythonplus._cli.features import (
@@ -387,7 +388,7 @@ def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" =
 
 def _refused_facts() -> list[str]:
     from cpythonplus import _interp
-    from cpythonplus._base.text_tables import wrapped
+    from cpythonplus._base.text.text_tables import wrapped
 
     lines: list[str] = []
     for fact in _interp.facts():

@@ -39,14 +39,14 @@ def main(arguments: list[str]) -> int:
     rest, given = without_own(arguments)
     if given[MALLOC]:
         use(given[MALLOC], rest, given, arguments)
-    from cpythonplus.memory import _agent as agent
-    from cpythonplus.prefork import _gunicorn_versions as gunicorn_versions
+    from cpythonplus._doctor import agent
+    from cpythonplus.prefork._gunicorn import versions as gunicorn_versions
 
     try:
         gunicorn_versions.require()
     except UnsupportedPlatform as error:
         raise UsageError(str(error)) from None
-    from cpythonplus.prefork import _gunicorn_application as gunicorn_application
+    from cpythonplus.prefork._gunicorn import application as gunicorn_application
 
     # The workers, which are forked, have sockets of their own.
     problem = 0 if given[NO_DOCTOR] else agent.start()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cpythonplus._base.data import Data
-from cpythonplus.memory._report.examined import Examined
+from cpythonplus.memory._examined import Examined
 
 __all__ = ["Attributed", "AttributedRow", "Evidence", "Finding"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 from cpythonplus.memory._lint.baseline import Compared, identity
 from cpythonplus.memory._lint.model import Fix
 from cpythonplus.memory._lint.rules import RULES, SYNTAX_ERROR, package_version

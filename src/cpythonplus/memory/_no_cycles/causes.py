@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cpythonplus._base import files
 from cpythonplus._base.contents import contents
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 from cpythonplus.memory._cycles.naming import is_named
 from cpythonplus.memory._cycles.report import Kind
 from cpythonplus.memory._no_cycles import allowing

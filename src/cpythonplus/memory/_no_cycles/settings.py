@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cpythonplus._base.visible import visible
+from cpythonplus._base.text.visible import visible
 from cpythonplus.memory._cycles.report import Kind
 from cpythonplus.memory._no_cycles import allowing
 

@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
+from cpythonplus._base.proc import resident_bytes
 from cpythonplus._interp import walk_losses
-from cpythonplus.memory._agent.finding import resident_bytes
 from cpythonplus.memory._owners.allocating import allocated_at
 from cpythonplus.memory._owners.counting import (
     descriptor_kinds,
@@ -40,7 +40,7 @@ from cpythonplus.memory._owners.spelling import (
     spelled,
     spelled_below,
 )
-from cpythonplus.memory._resident_memory import resident
+from cpythonplus.memory._resident import resident
 
 __all__ = [
     "Mark",

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from cpythonplus._base.data import Data, Place
-from cpythonplus.memory._report.examined import Examined
+from cpythonplus.memory._examined import Examined
 
 __all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Where"]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
-from cpythonplus.prefork._forking import forget, watch
+from cpythonplus.prefork._fork.forking import forget, watch
 from cpythonplus.prefork._options import log, read, refuse
 
 __all__ = ["HANDED", "PRELOAD", "install", "uninstall"]

@@ -10,7 +10,7 @@ import os
 
 from cpythonplus._base.switch import skipped
 from cpythonplus.prefork._engine import Engine
-from cpythonplus.prefork._forking import watch
+from cpythonplus.prefork._fork.forking import watch
 from cpythonplus.prefork._options import read
 from cpythonplus.prefork.multiprocessing._installing import HANDED
 

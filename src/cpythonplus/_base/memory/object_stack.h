@@ -1,0 +1,31 @@
+/* Objects that are still to be looked at, in place of recursion: borrowed, last in, first out.  It makes no object. */
+#ifndef PLUS_BASE_OBJECT_STACK_H
+#define PLUS_BASE_OBJECT_STACK_H
+
+#include "../compat.h"
+#include "copy_memory.h"
+
+#include <errno.h>
+
+/* All zero: empty.  The items are freed by whoever has it. */
+struct plus_object_stack {
+    PyObject **items;
+    size_t depth, capacity;
+};
+
+/* 0, or -ENOMEM. */
+static inline int
+plus_object_stack_push(struct plus_object_stack *stack, PyObject *op)
+{
+    PyObject **items =
+        plus_room_for_one(stack->items, stack->depth, &stack->capacity, 1024, sizeof *items);
+
+    if (items == NULL) {
+        return -ENOMEM;
+    }
+    stack->items = items;
+    stack->items[stack->depth++] = op;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,1 @@
+"""This process: forks, clocks, futexes and threads in C."""

@@ -1,0 +1,30 @@
+"""The answer to one request, made inside the process that is looked at.
+
+Called by the agent's C half with the GIL, in a thread that is not Python's own.  Nothing that is
+sent can be executed: a request is one of the names that are registered.
+"""
+
+import sys
+
+_before = len(sys.modules)
+
+import json  # noqa: E402
+
+from cpythonplus._doctor.agent.examining import problem  # noqa: E402
+from cpythonplus._doctor.questions import taken  # noqa: E402
+from cpythonplus.memory._resident.own import note  # noqa: E402
+
+__all__ = ["answer"]
+
+note(_before)
+
+
+def answer(name: str, argument: str) -> tuple[bool, bytes]:
+    """Return (whether it failed, the answer as JSON); raises nothing."""
+    before = len(sys.modules)
+    try:
+        return False, json.dumps(taken(name, argument)).encode()
+    except BaseException as error:  # noqa: BLE001  # the thread ends with the client, not with it
+        return True, json.dumps({"error": problem(error)}).encode()
+    finally:
+        note(before)

@@ -1,0 +1,197 @@
+"""What can be examined in a process, by name; everything is plain JSON.
+
+Each part is its own short piece of work: between two of them the program has the GIL.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib import import_module
+from types import CodeType, CoroutineType
+
+from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.proc import resident_bytes
+from cpythonplus._doctor.agent.finding import children_of, command_of, started_s
+from cpythonplus._doctor.questions import EXAMINATIONS, asked, taken
+from cpythonplus._interp import losses
+
+__all__ = [
+    "examine",
+    "exceptions",
+    "hello",
+    "path",
+    "path_keys",
+    "problem",
+    "referrers",
+    "tasks",
+    "threads",
+    "watch_cycles",
+    "watched_cycles",
+    "workers",
+]
+
+Json = dict[str, object]
+_FRAMES = 50
+_REFERRERS = 20
+"""The most frequent ways of being referred to that are told."""
+
+
+def hello() -> Json:
+    """Return what process this is."""
+    return {
+        "pid": os.getpid(),
+        "command": command_of(os.getpid()),
+        "python": sys.version,
+        "version": 1,
+        "when": time.strftime("%Y-%m-%d %H:%M:%S%z"),
+        "started_s": round(started_s(os.getpid()), 1),
+        "rss_bytes": resident_bytes(os.getpid()),
+        "losses": [each.as_json() for each in losses("doctor")],
+        "examinations": [
+            {"name": name, "title": each.title, "at": list(each.at)}
+            for name, each in EXAMINATIONS.items()
+            if each.is_in_use
+        ],
+    }
+
+
+def exceptions() -> Json:
+    """Return the exceptions that are still held."""
+    from cpythonplus.memory._cycles.hoards import find_hoards
+
+    return {"hoards": [hoard.as_json() for hoard in find_hoards()]}
+
+
+def threads() -> Json:
+    """Return the Python threads, each with the line that it executes."""
+    threading = sys.modules.get("threading")
+    known: dict[int, object] = {} if threading is None else {**threading._active}  # noqa: SLF001
+    own = import_module("_thread").get_ident()
+    rows: list[Json] = []
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001
+        if ident == own and ident not in known:
+            continue  # the agent's
+        code = frame.f_code
+        rows.append(
+            {
+                "ident": ident,
+                "native_id": _attribute(known.get(ident), "_native_id"),
+                "name": _attribute(known.get(ident), "_name") or "unknown to threading",
+                "function": code.co_qualname,
+                "file": code.co_filename,
+                "line": frame.f_lineno,
+            }
+        )
+    return {"threads": rows}
+
+
+def _attribute(thread: object, name: str) -> object:
+    """Return what an object itself has under `name`; a property of its class is not asked."""
+    classes = type.__dict__["__mro__"].__get__(type(thread))
+    if any(name in type.__dict__["__dict__"].__get__(each) for each in classes):
+        return None
+    try:
+        value = object.__getattribute__(thread, name)
+    except AttributeError:
+        return None
+    return value if type(value) in (str, int) else None
+
+
+def tasks() -> Json:
+    """Return the tasks of asyncio that have not ended, by function, with the usual line."""
+    from cpythonplus import _native
+
+    kind = getattr(sys.modules.get("_asyncio"), "Task", None)
+    of_code: dict[CodeType, list[CoroutineType[object, object, object]]] = {}
+    for task in _native.memory_gc_objects_of((kind,)) if isinstance(kind, type) else ():
+        # All that is asked here is written in C.  One without __init__ has no state.
+        with suppress(RuntimeError):
+            if task._state == "PENDING" and type(task._coro) is CoroutineType:  # noqa: SLF001
+                of_code.setdefault(task._coro.cr_code, []).append(task._coro)  # noqa: SLF001
+    rows: list[Json] = []
+    for code, coroutines in sorted(of_code.items(), key=lambda row: -len(row[1])):
+        # Few are asked for their frame, for then it becomes an object.
+        frames = [each.cr_frame for each in coroutines[:_FRAMES]]
+        lines = [frame.f_lineno for frame in frames if frame is not None]
+        rows.append(
+            {
+                "count": len(coroutines),
+                "function": code.co_qualname,
+                "file": code.co_filename,
+                "line": max(set(lines), key=lines.count) if lines else code.co_firstlineno,
+            }
+        )
+    return {"tasks": rows}
+
+
+def workers() -> Json:
+    """Return the children of this process."""
+    return {"workers": [each.as_json() for each in children_of(os.getpid())]}
+
+
+_watches: list[object] = []
+"""The watch that a doctor has begun, if any."""
+
+
+def watch_cycles() -> Json:
+    """Begin to watch what the collector finds; it is not made to run for this."""
+    from cpythonplus.memory import cycles
+
+    if _watches:
+        raise ValueError("another doctor watches the cycles of this process")
+    watch = cycles.watch(hoards=False, collect=False)
+    watch.start()
+    _watches.append(watch)
+    return {}
+
+
+def watched_cycles() -> object:
+    """Return what was found since `watch_cycles()`; LookupError if that was not called."""
+    if not _watches:
+        raise LookupError("nobody watches the cycles of this process")
+    return _watches.pop().stop()  # type: ignore[attr-defined]
+
+
+def referrers(kind: str) -> Json:
+    """Return what refers to the objects of a type; like `path`, by a walk over the heap."""
+    from cpythonplus.memory._census import looking_back
+
+    return looking_back.referrers(kind, _REFERRERS).as_json()
+
+
+def path(kind: str, *, show_keys: bool = False) -> Json:
+    """Return how most objects of a type are reached from a root."""
+    from cpythonplus.memory._census import looking_back
+
+    return looking_back.most_frequent_path(kind, show_keys=show_keys).as_json()
+
+
+def path_keys(kind: str) -> Json:
+    """Return the same with the keys of dicts as they are."""
+    return path(kind, show_keys=True)
+
+
+def problem(error: BaseException) -> str:
+    """Return one line on why a part is missing."""
+    text = " ".join(str(error).split())
+    if type(error) in (LookupError, ValueError, UnsupportedPlatform) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def examine(names: Iterable[str] | None = None) -> Json:
+    """Examine this process; returns the parts by name, beside `target`.
+
+    names: what is asked for at the end of `doctor run` if None.
+
+    Of a part that could not be made there is `error`: one line on why not.
+    """
+    parts: Json = {"target": hello()}
+    for name in asked("run") if names is None else names:
+        try:
+            parts[name] = taken(name)
+        except Exception as error:  # noqa: BLE001  # one part that fails must not cost the others
+            parts[name] = {"error": problem(error)}
+    return parts

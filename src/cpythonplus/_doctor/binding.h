@@ -1,0 +1,10 @@
+/* What this room adds to the extension. */
+#ifndef PLUS_DOCTOR_BINDING_H
+#define PLUS_DOCTOR_BINDING_H
+
+#include "../_base/compat.h"
+
+extern PyMethodDef plus_agent_methods[];     /* agent_py.c */
+extern PyMethodDef plus_profilers_methods[]; /* profilers_py.c */
+
+#endif

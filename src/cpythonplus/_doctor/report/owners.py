@@ -1,0 +1,202 @@
+"""Owners and growth as lines and tables."""
+
+from pathlib import Path
+from typing import Final
+
+from cpythonplus._base.reading import Part, amount, entries, inside, known, size, words
+from cpythonplus._base.text.sizes import format_size
+from cpythonplus._base.text.tables import Layout, objects, signed, table
+from cpythonplus._doctor.report.labels import label
+
+__all__ = [
+    "growth_layout",
+    "kinds_grown",
+    "owner_name",
+    "owners_layout",
+    "parts_grown",
+    "rss_change",
+    "steadiness",
+    "with_package",
+]
+
+_MOST_WAYS: Final = 2
+_TELLING_SHARE: Final = 0.05
+_MOST_KINDS: Final = 4
+_LEAST_PART: Final = 256 << 10
+_TOGETHER: Final = ("garbage", "frame")
+
+
+def owners_layout(found: Part, top: int) -> Layout:
+    """Return who keeps how much."""
+    lines = [f"{objects(size(found, 'objects'))} of {format_size(size(found, 'size_bytes'))}"]
+    lines += _c_heap(found, None)
+    if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
+        lines += _collector(found)
+    rows = [_row(row, 0.0, "") for row in entries(found, "owners")]
+    columns = "reaches:size=amount_bytes|keeps:size=kept_bytes|objects:count|owner|entries|of=parts"
+    columns += "|made at=at"
+    return tuple(lines), (
+        *table("Who keeps most", columns, rows, top),
+        *table("Where objects are", "class|objects:count|most are in=where", _classes(found), top),
+    )
+
+
+def growth_layout(found: Part, top: int) -> Layout:
+    """Return what has grown, and who keeps it."""
+    seconds, change = amount(found, "seconds"), rss_change(found)
+    told = ", ".join(
+        f"{label(name).title} {signed(more)}"
+        for name, more in parts_grown(found, max(change * _TELLING_SHARE, _LEAST_PART))
+    )
+    lines = [f"RSS {signed(change)} in {seconds:.0f} s{': ' if told else ''}{told}"]
+    lines += _c_heap(found, "c_heap_before_bytes")
+    for name in ("threads", "descriptors"):
+        before, now = size(found, f"{name}_before"), size(found, name)
+        told = ", ".join(kinds_grown(found, name))
+        lines += [f"{name}: {before:,} -> {now:,}{': ' if told else ''}{told}"] * (now != before)
+    shared = kinds_grown(found, "shared")
+    lines += [f"mappings of shared memory: {', '.join(shared)}"] * bool(shared)
+    lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
+    rows = [_row(row, seconds, steadiness(found, row)) for row in entries(found, "owners")]
+    named = {words(row, "name") for row in rows}
+    tables = [
+        f"{owner_name(row)} {signed(size(row, 'amount_bytes'))}"
+        for row in entries(found, "resized")
+        if words(row, "name") not in named
+    ][:_MOST_KINDS]
+    lines += [f"tables made larger, for entries to come: {', '.join(tables)}"] * bool(tables)
+    if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
+        lines += _collector(found)
+    if lost := words(found, "lost"):
+        lines.append(f"who keeps what has grown is not told: {lost}")
+    elif not rows and change < _LEAST_PART:
+        lines.append("no owner on the heap has grown by much")
+    columns = "grew by:change=amount_bytes|owner|entries|rate|of=parts|made at=at"
+    columns += "|new ones allocated at=allocated_at" * any(row["allocated_at"] for row in rows)
+    return tuple(lines), (
+        *table("Who keeps what has grown", columns, rows, top),
+        *table(
+            "Classes with more objects",
+            "class|more:more|objects:count|most are in=where",
+            _classes(found),
+            top,
+        ),
+    )
+
+
+def rss_change(found: Part) -> int:
+    """Return by how much resident memory has grown."""
+    return size(found, "rss_bytes") - size(found, "rss_before_bytes")
+
+
+def parts_grown(found: Part, least: float) -> list[tuple[str, int]]:
+    """Return the parts of resident memory that have grown by `least` or more, most first."""
+    rows = [
+        (words(row, "name"), size(row, "size_bytes") - size(row, "before_bytes"))
+        for row in entries(found, "parts")
+    ]
+    return sorted((row for row in rows if row[1] >= least), key=lambda row: -row[1])
+
+
+def kinds_grown(found: Part, what: str) -> list[str]:
+    """Return of which kind there are more, as `epoll +200`, the first few."""
+    rows = [row for row in entries(found, "kinds") if words(row, "what") == what]
+    more = [(words(row, "kind"), size(row, "count") - size(row, "count_before")) for row in rows]
+    return [f"{kind} {count:+,}".strip() for kind, count in more if count > 0][:_MOST_KINDS]
+
+
+def _c_heap(found: Part, before: str | None) -> list[str]:
+    now = amount(found, "c_heap_bytes")
+    if now < 0:
+        return []
+    text = f"C heap not explained by Python: {format_size(int(now))}"
+    if before is not None:
+        text = f"C heap not explained by Python: {signed(int(now - amount(found, before)))}"
+        text += f", now {format_size(int(now))}"
+    return [text]
+
+
+def _collector(found: Part) -> list[str]:
+    """Return why garbage may be there still."""
+    frozen = size(found, "frozen_objects")
+    off = found.get("collects") is False  # of two reports it is not known
+    lines = ["the collector is off: cyclic garbage stays"] if off else []
+    if frozen:
+        lines.append(f"{objects(frozen)} are frozen: the collector does not look at them")
+    return lines
+
+
+def steadiness(found: Part, row: Part) -> str:
+    """Return "steady" if a row has grown in both parts of the time, "uneven"; "": unknown."""
+    more, seconds = size(row, "amount_bytes"), amount(found, "seconds")
+    share = amount(found, "halfway_seconds") / seconds if seconds > 0 else 0.0
+    if not 0 < share < 1 or more <= 0 or not known(row, "halfway_bytes"):
+        return ""
+    then = amount(row, "halfway_bytes") / more
+    return "steady" if share / 2 <= then <= (1 + share) / 2 else "uneven"
+
+
+def _row(row: Part, seconds: float, steady: str) -> Part:
+    entries_now, entries_then = amount(row, "entries"), amount(row, "entries_before")
+    counted = f"{int(entries_now):,}" if entries_now >= 0 else ""
+    rate = ""
+    if seconds > 0:
+        more, what = size(row, "objects") - size(row, "objects_before"), " objects"
+        if entries_now >= 0 and entries_then >= 0:
+            counted = f"{int(entries_then):,} -> {int(entries_now):,}"
+            changed = int(entries_now - entries_then)
+            more, what = (changed, "") if changed or not more else (more, " objects")
+        rate = f"{more / seconds:+,.0f}{what}/s" if more else ""
+    parts = _short(words(row, "parts"), f"{int(entries_now):,} "), words(row, "below")
+    return {
+        **row,
+        "owner": owner_name(row),
+        "entries": counted,
+        "parts": " in ".join(filter(None, parts)),
+        "rate": ", ".join(filter(None, (rate, steady))),
+        "at": _at(inside(row, "place")),
+        "allocated_at": _at(inside(row, "allocated")),
+    }
+
+
+def _at(place: Part) -> str:
+    line = size(place, "line")
+    return f"{with_package(words(place, 'file'))}:{line}" if line else ""
+
+
+def with_package(file: str) -> str:
+    """Return the name of a file with the packages that it is in, if these can be seen from here."""
+    folder, _, name = file.rpartition("/")
+    inner = name == "__init__.py"
+    while folder and (inner or Path(folder, "__init__.py").exists()):
+        folder, _, package = folder.rpartition("/")
+        name, inner = f"{package}/{name}", False
+    return name
+
+
+def owner_name(row: Part) -> str:
+    """Return an owner with its class; the name of what is many together tells it already."""
+    name, kind = words(row, "name"), words(row, "type").rpartition(".")[2]
+    return name if kind in _TOGETHER else f"{name} ({kind})"
+
+
+def _short(parts: str, counted: str) -> str:
+    """Return a count and a class without its module; the count of all entries is told already."""
+    count, _, kind = parts.partition(" ")
+    kind = kind if kind.endswith("()") else kind.rpartition(".")[2]
+    return kind if f"{count} " == counted else f"{count} {kind}".strip()
+
+
+def _classes(found: Part) -> list[Part]:
+    rows: list[Part] = []
+    for row in entries(found, "classes"):
+        name, now = words(row, "type"), size(row, "objects")
+        more = now - size(row, "objects_before")
+        if "." not in name or more <= 0:
+            continue  # what built-in classes have grown by is told by owner
+        ways = [
+            f"{100 * size(way, 'objects') / now:.0f} % {words(way, 'path')}"
+            for way in entries(row, "where")[:_MOST_WAYS]
+        ]
+        rows.append({"class": name, "objects": now, "more": more, "where": "; ".join(ways)})
+    return rows

@@ -1,0 +1,600 @@
+"""The answer in a few sentences: what is resident, what is held, what to do about it."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from cpythonplus._base.reading import (
+    Examination,
+    Part,
+    amount,
+    entries,
+    inside,
+    known,
+    largest,
+    part,
+    size,
+    words,
+)
+from cpythonplus._base.text.sizes import format_size
+from cpythonplus._base.text.tables import objects
+from cpythonplus._doctor.report.labels import label
+from cpythonplus._doctor.report.native import PYTHON, native_sentence
+from cpythonplus._doctor.report.owners import (
+    kinds_grown,
+    owner_name,
+    parts_grown,
+    rss_change,
+    steadiness,
+)
+from cpythonplus._doctor.report.sections import causes, place, thread_groups
+
+__all__ = ["Statement", "statements"]
+
+_FINDINGS: Final = 4
+_CAUSES: Final = 12
+"""As many at most are told of growth."""
+_SMALLEST_STEADY: Final = 64 << 10
+_SMALLEST_SHARE: Final = 0.01
+_SMALLEST_BYTES: Final = 1 << 20
+"""What is less than both is not worth a sentence."""
+_SMALLEST_GROWN: Final = 256 << 10
+_LATER_SHARE: Final = 0.05
+_PARTS_NAMED: Final = 3
+_NOTHING: Final = "Nothing stands out as worth acting on."
+_TELLING_SHARE: Final = 0.05
+_DOCTOR: Final = "cpythonplus doctor "
+_ALARMING_SHARE: Final = 1 / 3
+_ALARMING_BYTES: Final = 16 << 20
+"""Who refers to the objects of a built-in type is worth asking from both on."""
+_CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
+"""A class by a name that a shell takes as it is."""
+_DICT_OF: Final = "dict of "
+_PINS_NAMED: Final = 3
+_MANY_THREADS: Final = 100
+_MANY_MORE: Final = 50
+_MANY_TASKS: Final = 1000
+_MANY_CLASSES: Final = 100
+"""Of one kind; fewer are usual."""
+_PROBLEMS: Final = {
+    "c_heap": "{size} is free inside the C library's heap, which returns only what lies above "
+    "its last block.{top}",
+    "thread_heaps": "{size} is free in {heaps:,} heaps that the C library made for threads: what "
+    "one thread freed is kept for that heap's threads.",
+    "arenas": "{size} is free in {few:,} of pymalloc's {arenas:,} arenas, but {blocks:,} blocks "
+    "are in use there{who}. An arena is returned only when it is empty.",
+    "other_allocator": "{size} is free in {allocator}, which keeps it for a while.",
+    "files": "{size} is pages of files.",
+    "shared": "{size} is shared memory without a file on disk: it counts in each "
+    "process that maps it.",
+    "in_use": "{size} is in use: it is not returned because something holds it.",
+    "nothing": "{size} is free but kept by the allocators.",
+}
+"""What each kind of advice on resident memory is about."""
+_MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
+_NOTHING_REFERS: Final = "nothing on the heap refers to them"
+_LONG_S: Final = 600
+_STEADINESS: Final = {
+    "steady": ", in both halves of the time",
+    "uneven": ", most in one half of the time",
+}
+_SLOW: Final = (
+    "That is little in so short a time, and may be a cache that fills. Compare two reports of an"
+    " hour: `cpythonplus doctor growth a.json b.json`."
+)
+_INTERNED: Final = (
+    "They are interned: by sys.intern(), or as names of attributes and keys. CPython 3.12.0 to"
+    " 3.12.6 never frees such a string."
+)
+_LEFT: Final = (
+    "C code holds them, or has not given up a reference: `cpythonplus doctor growth --native PID`"
+    " names the function that makes them."
+)
+_PARTS_GROWN: Final = {
+    "unexplained_blocks": (
+        "Blocks of Python's allocator that no object explains have",
+        ": C code uses them, or has not given up references",
+    ),
+    "mappings": (
+        "Anonymous mappings have",
+        ": C code maps memory, itself or by an allocator of its own",
+    ),
+    "other_allocator": ("What another allocator has handed out has", ": to C code"),
+    "stacks": ("The stacks of threads have", ""),
+    "shared": ("Shared memory has", ""),
+    "files": ("Mapped files have", ""),
+}
+"""What is said of a part of resident memory that has grown, and why, if it is C code's."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One sentence of the verdict.
+
+    remedy: what to do, "" if that is no question; command: to be copied, "" if there is none.
+    size_bytes: how much memory it is about. matters: however little that is, and before others.
+    is_steady: however little that is.
+    """
+
+    sentence: str
+    size_bytes: int = 0
+    remedy: str = ""
+    command: str = ""
+    matters: bool = False
+    is_steady: bool = False
+
+
+def statements(examination: Examination) -> list[Statement]:
+    """Return three to six sentences: what is resident, what is held, findings, largest first.
+
+    Of growth: one for each cause of 1 % of it, or that is steady.
+    """
+    found = [*_resident(examination), *_held(examination)]
+    least = _least(examination)
+    findings = [
+        each
+        for each in _findings(examination)
+        if each.matters or each.is_steady or each.size_bytes >= least
+    ]
+    if part(examination, "native") is not None:  # what is advised is done
+        findings = [
+            replace(each, remedy="") if "--native" in each.remedy else each for each in findings
+        ]
+    findings.sort(key=lambda each: (not each.matters, -each.size_bytes))
+    if not findings and found:
+        findings = [Statement(_NOTHING), *_calm(examination)]
+    return found + findings[: _FINDINGS if found else _CAUSES]
+
+
+def _least(examination: Examination) -> int:
+    growth = part(examination, "growth")
+    if growth is not None and "resident" not in examination:
+        return _least_grown(growth)
+    rss = size(part(examination, "resident") or part(examination, "target") or {}, "rss_bytes")
+    return min(_SMALLEST_BYTES, int(rss * _SMALLEST_SHARE)) if rss else 0
+
+
+def _least_grown(growth: Part) -> int:
+    return max(_SMALLEST_GROWN, int(rss_change(growth) * _SMALLEST_SHARE))
+
+
+def _resident(examination: Examination) -> Iterator[Statement]:
+    found = part(examination, "resident")
+    if found is None:
+        return
+    whole = size(found, "rss_bytes")
+    told = [
+        f"{format_size(size(row, 'resident_bytes'))} {label(words(row, 'name')).title}"
+        for row in largest(found, "parts", "resident_bytes")[:_PARTS_NAMED]
+    ]
+    sentence = f"The process has {format_size(whole)} of resident memory"
+    samples = entries(examination, "samples")
+    now = size(samples[-1], "rss_bytes") if samples else whole
+    if abs(now - whole) > whole * _LATER_SHARE:
+        # While it is watched, the parts are looked at less often.
+        sentence = f"The process had {format_size(now)} of resident memory at the end;"
+        sentence += f" when it was last looked at closely, {format_size(whole)}"
+    yield Statement(sentence + (f": {_listed(told)}." if told else "."), whole)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _held(examination: Examination) -> Iterator[Statement]:
+    found = part(examination, "census")
+    if found is None:
+        return
+    whole = size(found, "size_bytes")
+    sentence = f"Its heap has {objects(size(found, 'objects'))} of {format_size(whole)}"
+    rows = _classes(entries(found, "by_owner") or entries(found, "by_type"))
+    if not rows:
+        yield Statement(f"{sentence}.", whole)
+        return
+    sentence += f"; most is {rows[0].text()}"
+    # A built-in type tells little about who holds it.
+    large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
+    telling = next((row for row in large if "." in row.name), rows[0])
+    if telling is not rows[0]:
+        sentence += f", and of the classes of the program and its libraries {telling.text()}"
+    ask = "." in telling.name or telling.size_bytes >= max(whole * _ALARMING_SHARE, _ALARMING_BYTES)
+    remedy = _who_refers(examination, telling.name) if ask else ()
+    yield Statement(f"{sentence}.", whole, *remedy)
+
+
+def _who_refers(examination: Examination, name: str) -> tuple[str, str]:
+    """Return how to ask who refers to a class's objects; the process may have ended by now."""
+    if not _CLASS.fullmatch(name):
+        return "", ""
+    target = part(examination, "target") or {}
+    if "cycles" in examination or not known(target, "pid"):
+        return f"memory.census().referrers({name!r}) shows what refers to them.", ""
+    asked = f"cpythonplus doctor referrers {size(target, 'pid')} {name}"
+    return f"To see what refers to {name} objects:", asked
+
+
+class _Class(NamedTuple):
+    name: str
+    objects: int
+    size_bytes: int
+
+    def text(self) -> str:
+        return f"{self.name} ({objects(self.objects)}, {format_size(self.size_bytes)})"
+
+
+def _classes(rows: list[Part]) -> list[_Class]:
+    """Return the classes, each with the dicts of its instances, the largest first."""
+    counts: dict[str, list[int]] = {}
+    for row in rows:
+        name = words(row, "name")
+        own = name.removeprefix(_DICT_OF)
+        sums = counts.setdefault(own, [0, 0, 0])
+        sums[own != name] += size(row, "objects")
+        sums[2] += size(row, "size_bytes")
+    # A dict belongs to an object that is counted.
+    found = [_Class(n, own or dicts, total) for n, (own, dicts, total) in counts.items()]
+    return sorted(found, key=lambda each: -each.size_bytes)
+
+
+def _findings(examination: Examination) -> Iterator[Statement]:
+    yield from _grown(part(examination, "growth"))
+    yield from _native(examination)
+    yield from _more_of(examination)
+    yield from _c_heap(examination)
+    yield from _advice(examination)
+    yield from _collector(examination)
+    yield from _many(examination)
+    yield from _cycles(examination)
+    yield from _hoards(examination)
+    yield from _caches(part(examination, "caches"))
+    yield from _key_sharing(part(examination, "key_sharing"))
+    yield from _growth(examination)
+
+
+def _grown(found: Part | None) -> Iterator[Statement]:
+    """Yield what has grown most between two looks, and memory that no object stands for."""
+    if found is None:
+        return
+    rows = entries(found, "owners")
+    least, told_slow = _least_grown(found), False
+    for number, row in enumerate(rows[:_CAUSES]):
+        place = inside(row, "place")
+        line = size(place, "line")
+        where = f", made at {words(place, 'file')}:{line}" if line else ""
+        if number and words(row, "type") == "garbage":
+            continue  # often of the same cycle
+        steady = steadiness(found, row)
+        more = size(row, "amount_bytes")
+        is_steady = steady == "steady" and more >= _SMALLEST_STEADY
+        remedy = _what_next(found, row)
+        if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
+            remedy = ""  # once, and with a sentence that is told
+        told_slow = told_slow or remedy == _SLOW
+        yield Statement(
+            f"{owner_name(row)} has grown {'' if number else 'most, '}by"
+            f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",
+            more,
+            remedy,
+            is_steady=is_steady,
+        )
+    left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
+    told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
+    for name, grown in parts_grown(found, _SMALLEST_BYTES):
+        more = grown - told.get(name, 0)
+        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES:
+            what, why = _PARTS_GROWN[name]
+            files = kinds_grown(found, name) if name == "shared" else []
+            of = f", by mappings: {_listed(files)}" if files else ""
+            sentence = f"{what} grown by {format_size(more)}{why}{of}."
+            yield Statement(sentence, more, _MEMRAY if why else "")
+
+
+def _native(examination: Examination) -> Iterator[Statement]:
+    """Yield what native code has not freed, the largest; Python's own is told by owner."""
+    found = part(examination, "native")
+    most = size(found or {}, "kept_bytes") * _ALARMING_SHARE
+    rows = [row for row in entries(found, "rows") if words(row, "library") != PYTHON]
+    for row in rows[:_FINDINGS]:
+        matters = size(row, "size_bytes") >= max(most, _SMALLEST_GROWN)
+        yield Statement(native_sentence(row), size(row, "size_bytes"), matters=matters)
+
+
+def _what_next(found: Part, row: Part) -> str:
+    """Return what to do about what has grown most, or is C code's; "" if its line is enough."""
+    more = size(row, "entries") - size(row, "entries_before")
+    if words(row, "type") == _NOTHING_REFERS:
+        interned = sum(
+            size(each, "count") - size(each, "count_before")
+            for each in entries(found, "kinds")
+            if words(each, "what") == "interned"
+        )
+        is_interned = words(row, "name").endswith(" str") and interned >= more * _ALARMING_SHARE
+        return _INTERNED if is_interned else _LEFT
+    slow = size(row, "amount_bytes") < _SMALLEST_BYTES and amount(found, "seconds") < _LONG_S
+    return _SLOW if slow else ""
+
+
+def _more_of(examination: Examination) -> Iterator[Statement]:
+    """Yield descriptors and callbacks that there are more of."""
+    found = part(examination, "growth") or {}
+    more = size(found, "descriptors") - size(found, "descriptors_before")
+    kinds = kinds_grown(found, "descriptors")
+    target = part(examination, "target") or {}
+    if more >= _MANY_MORE and kinds:
+        pid = size(target, "pid") if known(target, "pid") else "PID"
+        yield Statement(
+            f"There are {more:,} more descriptors: {_listed(kinds)}.",
+            remedy="They are opened and not closed. What they are:",
+            command=f"ls -l /proc/{pid}/fd",
+            matters=True,
+        )
+    more = size(found, "threads") - size(found, "threads_before")
+    if more >= _MANY_MORE and (kinds := kinds_grown(found, "threads")):
+        yield Statement(
+            f"There are {more:,} more threads: {_listed(kinds)}.",
+            remedy="Use a pool with a limit, and let threads end that wait for work no longer.",
+            matters=True,
+        )
+    for row in entries(found, "kinds"):
+        more = size(row, "count") - size(row, "count_before")
+        if words(row, "what") == "exit_callbacks" and more >= _MANY_MORE:
+            yield Statement(
+                f"atexit has {more:,} more callbacks: it keeps their functions and arguments until"
+                " the program ends.",
+                remedy="Call atexit.unregister() when an object is closed, or register it once.",
+                matters=True,
+            )
+
+
+def _c_heap(examination: Examination) -> Iterator[Statement]:
+    """Yield memory that no Python object explains, where it is much, or grows."""
+    growth, owners = part(examination, "growth") or {}, part(examination, "owners") or {}
+    now = amount(growth or owners, "c_heap_bytes")
+    if growth:
+        more = now - amount(growth, "c_heap_before_bytes")
+        rss = rss_change(growth)
+        if more < max(_SMALLEST_BYTES, rss * _ALARMING_SHARE):
+            return
+        rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
+    else:
+        more, rate = now, ""
+        rss = size(part(examination, "target") or {}, "rss_bytes")
+        if now < max(_ALARMING_BYTES, rss * _ALARMING_SHARE):
+            return
+    yield Statement(
+        f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it.",
+        int(more),
+        _MEMRAY,
+    )
+
+
+def _collector(examination: Examination) -> Iterator[Statement]:
+    """Yield garbage that waits for a collector that will not come."""
+    growth = part(examination, "growth")
+    found = growth or part(examination, "owners") or {}
+    rows = [row for row in entries(found, "owners") if words(row, "type") == "garbage"]
+    whole = sum(size(row, "kept_bytes") for row in rows)
+    frozen = size(found, "frozen_objects")
+    target = part(examination, "target") or {}
+    if growth is not None and rows and known(target, "pid"):
+        yield Statement(
+            f"{format_size(sum(size(row, 'amount_bytes') for row in rows))} of what has grown is"
+            " cyclic garbage, which waits for the collector.",
+            sum(size(row, "amount_bytes") for row in rows),
+            "To see the lines that make it:",
+            f"{_DOCTOR}cycles {size(target, 'pid')}",
+        )
+    if not rows or whole < _SMALLEST_BYTES:
+        return
+    most = f"{format_size(whole)} of cyclic garbage waits, most is {words(rows[0], 'name')}"
+    if found.get("collects") is False:
+        yield Statement(
+            f"The collector is off: {most}.",
+            whole,
+            "Switch it on with gc.enable(), or call gc.collect() where the program has time.",
+            matters=True,
+        )
+    elif frozen and frozen >= size(found, "objects") * _ALARMING_SHARE:
+        yield Statement(
+            f"{objects(frozen)} are frozen, which the collector does not look at: {most}.",
+            whole,
+            "Call gc.freeze() once, before the program takes work; gc.unfreeze() undoes it.",
+        )
+
+
+def _many(examination: Examination) -> Iterator[Statement]:
+    """Yield threads, tasks and classes that are too many of one kind."""
+    resident = part(examination, "resident")
+    stacks = [row for row in entries(resident, "parts") if words(row, "name") == "stacks"]
+    for group in thread_groups(part(examination, "threads"))[:1]:
+        if len(group) >= _MANY_THREADS:
+            of = max(size(stacks[0], "count"), len(group)) if stacks else 1
+            share = size(stacks[0], "resident_bytes") * len(group) // of if stacks else 0
+            yield Statement(
+                f"{len(group):,} threads execute `{words(group[0], 'function')}()` at"
+                f" {place(group[0])}.",
+                share,
+                "Use a pool with a limit, and let threads end that wait for work no longer.",
+                matters=True,
+            )
+    for row in entries(part(examination, "tasks"), "tasks")[:1]:
+        if size(row, "count") >= _MANY_TASKS:
+            yield Statement(
+                f"{size(row, 'count'):,} tasks of `{words(row, 'function')}()` have not ended;"
+                f" most wait at {place(row)}.",
+                0,
+                "Give what they wait for a timeout, and limit how many there are.",
+                matters=True,
+            )
+    for row in largest(part(examination, "census"), "same_name", "objects")[:1]:
+        if size(row, "objects") >= _MANY_CLASSES:
+            yield Statement(
+                f"{size(row, 'objects'):,} classes have the name {words(row, 'name')}: it is made"
+                " anew again and again.",
+                size(row, "size_bytes"),
+                "Make it once, at the level of the module, or behind functools.cache.",
+                matters=True,
+            )
+
+
+def _advice(examination: Examination) -> Iterator[Statement]:
+    """Yield what can be done about resident memory, but for what this report is the answer to."""
+    examined = part(examination, "census") is not None
+    for row in entries(part(examination, "resident"), "verdict"):
+        if not _is_calm(row) and not (examined and words(row, "command").startswith(_DOCTOR)):
+            yield _advised(examination, row)
+
+
+def _calm(examination: Examination) -> Iterator[Statement]:
+    """Yield what is said where there is nothing to do, for when nothing else is."""
+    for row in entries(part(examination, "resident"), "verdict"):
+        if _is_calm(row):
+            yield _advised(examination, row)
+
+
+def _is_calm(row: Part) -> bool:
+    return not words(row, "command") and not size(row, "frees_bytes")
+
+
+def _advised(examination: Examination, row: Part) -> Statement:
+    found = part(examination, "resident") or {}
+    parts = {words(each, "name"): each for each in entries(found, "parts")}
+    arenas, pins = inside(found, "arenas"), entries(found, "pins")
+    within = [each for each in pins if words(each, "place") == "arenas"]
+    above = "; ".join(_pinned(pins, "c_heap_top"))
+    who = "; ".join(_pinned(pins, "arenas"))
+    kind = words(row, "kind")
+    sentence = _PROBLEMS.get(kind, "{size}: {kind}.").format(
+        size=format_size(size(row, "size_bytes")),
+        kind=kind,
+        top=f" Its upper end is occupied by {above}." if above else "",
+        heaps=size(parts.get("thread_heaps_free", {}), "count"),
+        few=size(arenas, "mostly_free"),
+        arenas=size(arenas, "count"),
+        blocks=sum(size(each, "objects") for each in within),
+        who=f", mainly {who}" if who else "",
+        allocator=words(parts.get("other_allocator", {}), "allocator") or "another allocator",
+    )
+    remedy, command = _sentence(words(row, "remedy")), words(row, "command")
+    return Statement(
+        sentence, max(size(row, "size_bytes"), size(row, "frees_bytes")), remedy, command
+    )
+
+
+def _pinned(pins: list[Part], where: str) -> Iterator[str]:
+    """Yield who keeps free memory in one place, the first few."""
+    for pin in [each for each in pins if words(each, "place") == where][:_PINS_NAMED]:
+        kind, holder = words(pin, "type"), words(pin, "holder")
+        what = (
+            "blocks: "
+            if kind.startswith(("free,", "memory of ", "of ", "the doctor's"))
+            else "of type "
+        )
+        held = f", held by {holder}" if holder not in ("", "?") else ""
+        yield f"{size(pin, 'objects'):,} {what}{kind}{held}"
+
+
+def _sentence(text: str) -> str:
+    text = text.strip()
+    return text if not text or text.endswith((".", "!", "?", ":")) else f"{text}."
+
+
+def _cycles(examination: Examination) -> Iterator[Statement]:
+    rows = causes(part(examination, "cycles"))
+    if not rows:
+        return
+    whole = sum(size(row, "size_bytes") + size(row, "kept_bytes") for row in rows)
+    cause = inside(rows[0], "cause")
+    lines = "1 line leaves" if len(rows) == 1 else f"{len(rows):,} lines leave"
+    where = "it is" if len(rows) == 1 else "the largest is"
+    yield Statement(
+        f"{lines} {format_size(whole)} of cyclic garbage to the collector; {where} "
+        f"{place(inside(cause, 'place'))}, where `{words(cause, 'variable')}` keeps "
+        f"{words(cause, 'what')}.",
+        whole,
+        _sentence(words(cause, "advice")),
+    )
+
+
+def _hoards(examination: Examination) -> Iterator[Statement]:
+    for name in ("cycles", "exceptions"):
+        if rows := largest(part(examination, name), "hoards", "size_bytes"):
+            break
+    else:
+        return
+    whole = sum(size(row, "size_bytes") for row in rows)
+    count = sum(size(row, "count") for row in rows)
+    kept = (
+        "1 exception that is still held keeps"
+        if count == 1
+        else f"{count:,} exceptions that are still held keep"
+    )
+    yield Statement(
+        f"{kept} {format_size(whole)} alive through the frames of their tracebacks;"
+        " the largest part is held by "
+        f"{words(rows[0], 'holder')}.",
+        whole,
+        "Drop them once they have been handled, or keep them with memory.exceptions.detach().",
+    )
+
+
+def _caches(found: Part | None) -> Iterator[Statement]:
+    for row in entries(found, "rows"):
+        if row.get("worth_it") is True:
+            yield Statement(
+                f"The cache {words(row, 'name')} has {size(row, 'entries'):,} entries of"
+                f" {format_size(size(row, 'size_bytes'))}.",
+                size(row, "size_bytes"),
+                "Clear it when it is not needed." if words(row, "clear") else "",
+                words(row, "clear"),
+            )
+
+
+def _key_sharing(found: Part | None) -> Iterator[Statement]:
+    for row in entries(found, "lost"):
+        yield Statement(
+            f"{size(row, 'instances'):,} instances of {words(row, 'type')} take"
+            f" {format_size(size(row, 'cost_bytes'))} more than they need:"
+            f" {_sentence(words(row, 'cause'))}",
+            size(row, "cost_bytes"),
+            _sentence(words(row, "remedy")),
+        )
+    for row in entries(found, "oversized"):
+        saved = size(row, "size_bytes") - size(row, "could_be_bytes")
+        yield Statement(
+            f"{words(row, 'holder') or 'A dict'} has room for"
+            f" {size(row, 'capacity'):,} entries and {size(row, 'entries'):,} in it, which takes"
+            f" {format_size(saved)} more than needed.",
+            saved,
+            _sentence(words(row, "remedy")) or "Copy it: a copy is as small as possible.",
+        )
+
+    for row in entries(found, "gains"):
+        where = words(row, "made_at") or words(row, "holder")
+        yield Statement(
+            f"{size(row, 'count'):,} x {words(row, 'what')}{f', {where},' if where else ''}"
+            f" {'takes' if size(row, 'count') == 1 else 'take'}"
+            f" {format_size(size(row, 'size_bytes'))}, which could be"
+            f" {format_size(size(row, 'saves_bytes'))} less.",
+            size(row, "saves_bytes"),
+            f"{words(row, 'change')}.",
+        )
+
+
+def _growth(examination: Examination) -> Iterator[Statement]:
+    samples = entries(examination, "samples")
+    if len(samples) < 2:  # noqa: PLR2004
+        return
+    first, last = samples[0], samples[-1]
+    grown = size(last, "rss_bytes") - size(first, "rss_bytes")
+    seconds = amount(last, "t_s") - amount(first, "t_s")
+    how = "grew" if grown >= 0 else "shrank"
+    sentence = f"While it was watched for {seconds:.0f} s, its memory {how} by"
+    sentence += f" {format_size(abs(grown))}"
+    for most in largest(last, "growth", "size_bytes")[:1]:
+        sentence += (
+            f"; {words(most, 'name')} grew most, by {size(most, 'objects'):,} objects of"
+            f" {format_size(size(most, 'size_bytes'))}"
+        )
+    yield Statement(f"{sentence}.", abs(grown))

@@ -1,0 +1,28 @@
+/* A Python function that is made for probes and calls back: what the interpreter holds of it is known.
+ *
+ *     def probe(first, look):
+ *         second = first
+ *         return first, look(first, second)
+ */
+#ifndef PLUS_INTERP_PROBE_CALL_H
+#define PLUS_INTERP_PROBE_CALL_H
+
+#include "../../_base/compat.h"
+
+#define PLUS_PROBE_FILE "<cpythonplus probe>" /* of its code */
+
+struct plus_probe_call {
+    PyCodeObject *code; /* of the function */
+    PyObject *first;    /* its argument, of which nobody else knows */
+    PyObject *callable; /* `look` */
+};
+
+/* The function `probe` that the source defines, new; NULL with an exception. */
+PyObject *
+plus_probe_function(const char *source);
+
+/* Calls look(call, arg) from inside of it; all is borrowed.  0, or -1 with an exception. */
+int
+plus_probe_call(void (*look)(const struct plus_probe_call *call, void *arg), void *arg);
+
+#endif

@@ -1,0 +1,631 @@
+/* The only file that knows what interpreter frames own.
+ *
+ * The garbage collector asks a parked tasklet what it refers to, and most of that lies in its frames, which have no
+ * object that it would ask.  Each reference that a frame owns has to be visited once.  One that is left out looks as
+ * if somebody outside had it: the tasklet is not collected.  One too many, and the collector frees what is in use. So
+ * in doubt it is left out.
+ *
+ *     what a frame has      3.14, 3.15                       3.11 to 3.13
+ *     code, function        always                           always
+ *     variables             up to `stackpointer`             always
+ *     operand stack         up to `stackpointer`;            outside of C up to `stacktop`;
+ *                           a tag tells what it borrows      inside of C: see below
+ *
+ * Inside of C, up to 3.13, the evaluation loop has the stack's height in a register.  The height before the
+ * instruction in progress follows from the bytecode (stack_depth.c).  If that is a call, its operands are on top:
+ *
+ *     variables | what lies below ............ | callable, self or NULL, arguments
+ *                 owned until the call's end     owned until the function returns; then let go one by one, while
+ *                 and beyond                     the frame looks as it did, and finalisers run
+ *
+ * Whether the function has returned cannot be read.  The innermost frame is where the tasklet was parked, and the
+ * caller knows how (`uncalled`).  Of the others it is told by the Python frame that C called: a finaliser or a weak
+ * reference's callback means that it may be over.  C can run other functions then, for instance what a buffer writes
+ * to when it goes.  So of what lies on top nothing is visited that might be freed: only what the running function
+ * holds as well.
+ *
+ * What an exception unwinds is popped from below, too.  But first a traceback is made, and with it a frame object:
+ * where there is one, nothing on the stack is visited.
+ *
+ * Rejected: to walk the C stack for pointers (a word that looks like one owns nothing); to note at each call what is
+ * on the stack (the interpreter has no such hook that costs nothing).
+ *
+ * A stack that is kept elsewhere (cold.c) still has the old addresses in it: located() gives where a frame is, `home`
+ * is where its pointers say. */
+#include "pyframe.h"
+
+#include "../../_base/memory/own_memory.h"
+#include "../facts/probe_call.h"
+#include "../facts/probes.h"
+#include "../objects/layouts.h"
+#include "frames.h"
+#include "pystate.h"
+#include "stack_depth.h"
+
+typedef struct _PyInterpreterFrame Frame;
+
+/* ---- the chain ------------------------------------------------------------------------------- */
+
+Frame *
+plus_frames_located(const struct plus_frames *frames, Frame *frame)
+{
+    char *address = (char *)frame;
+
+    if (address >= frames->moved.low && address < frames->moved.high) {
+        return plus_pyframe_at((Frame *)(address + frames->moved.moved));
+    }
+    return plus_pyframe_at(frame);
+}
+
+static int
+offset_of(Frame *frame)
+{
+    return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+}
+
+/* ---- what a frame owns ----------------------------------------------------------------------- */
+
+#if PY_VERSION_HEX >= 0x030E0000
+
+/* Two low bits tell; none is set in a reference that owns.  The others are NULL, tagged integers,
+ * and references to what is immortal or kept alive by a variable.  A call in 3.14 leaves its
+ * argument in place while that is being deallocated: no references are left then. */
+static int
+visit_reference(_PyStackRef ref, visitproc visit, void *arg)
+{
+    PyObject *owned = (PyObject *)ref.bits;
+
+    if (owned == NULL || (ref.bits & 3) != 0 || Py_REFCNT(owned) == 0) {
+        return 0;
+    }
+    return visit(owned, arg);
+}
+
+/* `frame` is where it is read, `home` where its pointers say that it is. */
+static int
+visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+    ptrdiff_t count = code == NULL ? 0 : code->co_nlocalsplus;
+    int stop;
+
+    if (frame->stackpointer != NULL && code != NULL) {
+        count = frame->stackpointer - home->localsplus;
+    }
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if ((stop = visit_reference(frame->localsplus[i], visit, arg)) != 0) {
+            return stop;
+        }
+    }
+    if ((stop = visit_reference(frame->f_executable, visit, arg)) != 0 ||
+        (stop = visit_reference(frame->f_funcobj, visit, arg)) != 0) {
+        return stop;
+    }
+    Py_VISIT(frame->f_locals);
+    Py_VISIT(frame->frame_obj);
+    return 0;
+}
+
+int
+plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = plus_frames_located(frames, home);
+        if (frame->owner == FRAME_OWNED_BY_THREAD) {
+            int stop = visit_frame(frame, home, visit, arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+    }
+    return 0;
+}
+
+#else
+
+static PyObject *
+function_of(Frame *frame)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
+/* Stands for the variable of an argument that inner functions use, too. */
+static PyObject *
+argument_of(Frame *frame, int index)
+{
+    PyObject *argument = frame->localsplus[index];
+
+    return argument != NULL && PyCell_Check(argument) ? PyCell_GET(argument) : argument;
+}
+
+static bool
+is_dead_reference(PyObject *reference)
+{
+    return reference != NULL && PyWeakref_Check(reference) &&
+           ((PyWeakReference *)reference)->wr_object == Py_None;
+}
+
+/* Whether this is what is called for an object that goes: under the name that its class has for it, or its own. */
+static bool
+is_del_of(PyObject *argument, Frame *frame)
+{
+    return argument != NULL && Py_TYPE(argument)->tp_finalize != NULL &&
+           plus_class_attribute(Py_TYPE(argument), "__del__") == function_of(frame);
+}
+
+static bool
+is_named(PyCodeObject *code, const char *name)
+{
+    return PyUnicode_CompareWithASCIIString(code->co_name, name) == 0;
+}
+
+/* Whether the function runs since an object goes.  That can be an argument of the caller's call, let go after the call,
+ * next to others that have gone already. */
+static bool
+is_finaliser(Frame *frame, PyCodeObject *code)
+{
+    int count = code->co_argcount + code->co_kwonlyargcount + ((code->co_flags & CO_VARARGS) != 0);
+
+    for (int i = 0; i < count; i++) {
+        PyObject *argument = argument_of(frame, i);
+        if (is_dead_reference(argument) || is_del_of(argument, frame)) {
+            return true;
+        }
+        Py_ssize_t more = argument != NULL && PyTuple_CheckExact(argument) ? Py_SIZE(argument) : 0;
+        while (more > 0) {
+            PyObject *one = PyTuple_GET_ITEM(argument, --more);
+            if (is_dead_reference(one) || is_del_of(one, frame)) {
+                return true;
+            }
+        }
+    }
+    return is_named(code, "__del__");
+}
+
+/* Whether what runs is a method through which `callable`, a class, an object or an iterator, is
+ * called. */
+static bool
+is_method_of(PyObject *callable, Frame *frame, PyCodeObject *code)
+{
+    PyObject *first = code->co_argcount > 0 ? argument_of(frame, 0) : NULL;
+
+    if (first == NULL) {
+        return false;
+    }
+    if (first == callable) {
+        return is_named(code, "__new__") || is_named(code, "__call__") ||
+               is_named(code, "__next__");
+    }
+    return (PyObject *)Py_TYPE(first) == callable && is_named(code, "__init__");
+}
+
+/* Whether the call of `operands` runs `callee`: its function is one of them, or it is a method of
+ * the first.  They are compared, not looked at: if the call is over, they may be freed. */
+static bool
+is_run_by(PyObject **operands, int count, Frame *callee)
+{
+    PyCodeObject *code = plus_pyframe_code(callee);
+
+    if (code == NULL || callee->owner != FRAME_OWNED_BY_THREAD || is_finaliser(callee, code)) {
+        return false;
+    }
+    for (int i = 0; i < count; i++) {
+        if (operands[i] == function_of(callee)) {
+            return true;
+        }
+    }
+    /* Up to 3.12 a NULL lies below what is not a method. */
+    return is_method_of(operands[PY_VERSION_HEX < 0x030D0000 && operands[0] == NULL], callee, code);
+}
+
+/* What lies at the base of a call is replaced by its result; both are alive.  The evaluation loop
+ * runs signal handlers and pending calls between the two. */
+static bool
+is_unfinished(PyObject *base)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return base != NULL && PyCallable_Check(base);
+#else
+    return base == NULL || PyType_HasFeature(Py_TYPE(base), Py_TPFLAGS_METHOD_DESCRIPTOR);
+#endif
+}
+
+static int
+visit_slots(Frame *frame, int from, int to, visitproc visit, void *arg)
+{
+    for (int i = from; i < to; i++) {
+        Py_VISIT(frame->localsplus[i]);
+    }
+    return 0;
+}
+
+static bool
+is_variable(Frame *frame, PyObject *op)
+{
+    for (int i = 0; i < plus_pyframe_code(frame)->co_nlocalsplus; i++) {
+        if (op != NULL && frame->localsplus[i] == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether an operand is alive whatever has become of the call: it is what runs, or one of its variables or their
+ * classes. */
+static bool
+is_held_by(Frame *callee, PyObject *operand)
+{
+    PyObject *first = plus_pyframe_code(callee)->co_argcount > 0 ? argument_of(callee, 0) : NULL;
+
+    return operand == function_of(callee) || is_variable(callee, operand) ||
+           (first != NULL && (operand == first || operand == (PyObject *)Py_TYPE(first)));
+}
+
+/* f(*iterable) turns the iterable into a tuple, lets go of it and leaves it on the stack: it may be
+ * freed already.  A tuple stays as it is, but it must not be looked at before it is known to be
+ * alive: that is when a variable holds it. */
+static bool
+is_tuple_of_a_variable(Frame *frame, PyObject *unpacked)
+{
+    return is_variable(frame, unpacked) && PyTuple_CheckExact(unpacked);
+}
+
+/* What a frame inside C has on its operand stack.  `callee` is the next Python frame that C called, NULL in the
+ * innermost. */
+static int
+visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
+               void *arg)
+{
+    if (callee == NULL ? uncalled : frame->frame_obj != NULL) {
+        return 0;
+    }
+    const struct plus_call_site *site = plus_stack_depth_at(code, offset_of(frame));
+    if (site == NULL || site->kind == PLUS_SITE_SEND || site->kind == PLUS_SITE_EXIT) {
+        return 0;
+    }
+    int bottom = code->co_nlocalsplus, base = bottom + site->base, top = bottom + site->depth;
+    PyObject **operands = frame->localsplus + base;
+    bool runs = callee == NULL ? site->kind == PLUS_SITE_FOR || is_unfinished(operands[0])
+                               : is_run_by(operands, top - base, callee);
+    int stop = callee == NULL && !runs ? 0 : visit_slots(frame, bottom, base, visit, arg);
+
+    for (int i = base; stop == 0 && runs && i < top; i++) {
+        PyObject *operand = frame->localsplus[i];
+        bool gone = i - bottom == site->unpacked && !is_tuple_of_a_variable(frame, operand);
+
+        if (!gone && (callee == NULL || is_held_by(callee, operand))) {
+            stop = visit_slots(frame, i, i + 1, visit, arg);
+        }
+    }
+    return stop;
+}
+
+static int
+visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
+                void *arg)
+{
+    if (frame->stacktop >= 0) {
+#if PY_VERSION_HEX < 0x030C0000
+        /* Inside C only tracing gets here, and that makes a frame object.  A frame that is being
+         * cleared would look alike; 3.11.7 takes it out of the chain before, so this is a belt. */
+        if ((callee == NULL || callee->is_entry) && frame->frame_obj == NULL) {
+            return 0;
+        }
+#endif
+        return visit_slots(frame, 0, frame->stacktop, visit, arg);
+    }
+    int stop = visit_slots(frame, 0, code->co_nlocalsplus, visit, arg);
+
+    return stop != 0 ? stop : visit_operands(frame, code, callee, uncalled, visit, arg);
+}
+
+static int
+visit_frame(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (code != NULL) {
+        int stop = visit_variables(frame, code, callee, uncalled, visit, arg);
+        if (stop != 0) {
+            return stop;
+        }
+    }
+    Py_VISIT(function_of(frame));
+    Py_VISIT(code);
+    Py_VISIT(frame->f_locals);
+    Py_VISIT(frame->frame_obj);
+    return 0;
+}
+
+int
+plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
+{
+    Frame *frame, *callee = NULL;
+
+    for (Frame *home = frames->top; home != NULL; home = frame->previous) {
+        frame = plus_frames_located(frames, home);
+        if (!plus_pyframe_is_python(frame)) {
+            continue;
+        }
+        if (frame->owner == FRAME_OWNED_BY_THREAD) {
+            int stop = visit_frame(frame, callee, frames->uncalled, visit, arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+        callee = frame;
+    }
+    return 0;
+}
+
+#endif
+
+/* ---- what a frame says ----------------------------------------------------------------------- */
+
+struct plus_frames
+plus_frames_of_thread(PyThreadState *tstate)
+{
+    return (struct plus_frames){.top = plus_pyframe_top(tstate)};
+}
+
+int
+plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, int, void *),
+                 void *arg)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = plus_frames_located(frames, home);
+        if (plus_pyframe_has_begun(frame)) {
+            int stop = each(plus_pyframe_code(frame), offset_of(frame), arg);
+            if (stop != 0) {
+                return stop;
+            }
+        }
+    }
+    return 0;
+}
+
+const size_t plus_frames_stand_in_bytes = sizeof(Frame);
+
+Frame *
+plus_frames_stand_in(void *memory, PyCodeObject *code, Frame *previous)
+{
+    Frame *frame = memory;
+
+#if PY_VERSION_HEX >= 0x030E0000
+    frame->f_executable = PyStackRef_FromPyObjectBorrow((PyObject *)code);
+    frame->stackpointer = frame->localsplus; /* empty: as of a frame that has called C code */
+#elif PY_VERSION_HEX >= 0x030D0000
+    frame->f_executable = (PyObject *)code;
+#else
+    frame->f_code = code;
+#endif
+    frame->owner = FRAME_OWNED_BY_THREAD;
+    frame->previous = previous;
+    return frame;
+}
+
+int
+plus_frames_line(PyCodeObject *code, int offset)
+{
+    return PyCode_Addr2Line(code, offset);
+}
+
+/* Not the sentinel below everything that a thread runs. */
+static bool
+is_entry(Frame *frame, const Frame *home)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+
+    for (; tstate != NULL && !plus_pyframe_is_python(frame); tstate = PyThreadState_Next(tstate)) {
+        if (PLUS_AT(PLUS_FACT_FRAMES, tstate)->base_frame == home) {
+            return false;
+        }
+    }
+#endif
+    (void)home;
+#if PY_VERSION_HEX >= 0x030C0000
+    return !plus_pyframe_is_python(frame);
+#else
+    return frame->is_entry;
+#endif
+}
+
+int
+plus_frames_nesting(const struct plus_frames *frames)
+{
+    int entries = 0;
+
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = plus_frames_located(frames, home);
+        entries += is_entry(frame, home);
+    }
+    return entries > 0 ? entries - 1 : 0;
+}
+
+bool
+plus_frames_may_move(const struct plus_frames *frames)
+{
+    for (Frame *home = frames->top, *frame; home != NULL; home = frame->previous) {
+        frame = plus_frames_located(frames, home);
+        if (plus_pyframe_is_python(frame) &&
+            (frame->owner != FRAME_OWNED_BY_THREAD || frame->frame_obj != NULL)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* PyThreadState_GetFrame() is the one exported function that makes a frame object, and it starts at
+ * the thread's current frame.  Making one allocates, and up to 3.11 a collection can start there
+ * and run finalisers: not on top of somebody else's frames. */
+PyObject *
+plus_frames_object(const struct plus_frames *frames)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    Frame **current = plus_pystate_current_frame(tstate), *kept = *current;
+
+    if (frames->top == NULL || frames->moved.moved != 0) {
+        return NULL;
+    }
+    int collects = PyGC_Disable();
+    *current = frames->top;
+    PyFrameObject *made = PyThreadState_GetFrame(tstate);
+    *current = kept;
+    if (collects) {
+        PyGC_Enable();
+    }
+    return (PyObject *)made;
+}
+
+/* ---- whether it is so ------------------------------------------------------------------------ */
+
+static bool
+read_frame(Frame *frame, Frame *copy)
+{
+    return plus_read_memory((uintptr_t)plus_pyframe_at(frame), copy, sizeof *copy);
+}
+
+#if PY_VERSION_HEX >= 0x030E0000
+#define REFERENCE_BITS(reference) ((reference).bits & ~(uintptr_t)3)
+#define CODE_BITS(frame) REFERENCE_BITS((frame)->f_executable)
+#elif PY_VERSION_HEX >= 0x030D0000
+#define REFERENCE_BITS(reference) ((uintptr_t)(reference))
+#define CODE_BITS(frame) ((uintptr_t)(frame)->f_executable)
+#else
+#define REFERENCE_BITS(reference) ((uintptr_t)(reference))
+#define CODE_BITS(frame) ((uintptr_t)(frame)->f_code)
+#endif
+
+struct look {
+    bool frames, operands;
+};
+
+/* The chain has an end; the last frame may be any thread's sentinel. */
+static bool
+chain_ends(Frame *frame)
+{
+    Frame copy;
+
+    for (int count = 0; count < 100000; count++) {
+        if (frame == NULL) {
+            return true;
+        }
+        if (!read_frame(frame, &copy)) {
+            return false;
+        }
+        frame = copy.previous;
+    }
+    return false;
+}
+
+/* As plus_pyframe_top(), through the kernel; NULL: it leads nowhere. */
+static Frame *
+top_of(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return plus_pyframe_top(tstate);
+#else
+    _PyCFrame copy;
+
+    return plus_read_memory((uintptr_t)PLUS_AT(PLUS_FACT_FRAMES, tstate)->cframe, &copy,
+                            sizeof copy)
+               ? copy.current_frame
+               : NULL;
+#endif
+}
+
+/* Nothing is followed before it is known where it leads. */
+static void
+look_at_frame(const struct plus_probe_call *call, void *arg)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    PyFrameObject *object = PyThreadState_GetFrame(tstate);
+    Frame *top = top_of(tstate), copy;
+    struct look *found = arg;
+
+    if (object == NULL) {
+        PyErr_NoMemory();
+        return;
+    }
+    found->frames = top != NULL && read_frame(top, &copy) &&
+                    CODE_BITS(&copy) == (uintptr_t)call->code && copy.frame_obj == object &&
+                    copy.owner == FRAME_OWNED_BY_THREAD && copy.previous != NULL &&
+                    REFERENCE_BITS(copy.localsplus[0]) == (uintptr_t)call->first && chain_ends(top);
+    if (found->frames) {
+        found->frames = offset_of(plus_pyframe_at(top)) == PyFrame_GetLasti(object);
+    }
+    Py_DECREF(object);
+}
+
+const char *
+plus_probe_frames(void)
+{
+    struct look found = {false};
+
+    if (!plus_memory_is_readable()) {
+        return PLUS_MEMORY_UNREADABLE;
+    }
+    return plus_probe_call(look_at_frame, &found) == 0 && found.frames
+               ? NULL
+               : "the frames of running functions are not laid out as expected";
+}
+
+/* Whether the words of a frame's operand stack are these, from its bottom on; NULL: any. */
+static bool
+has_operands(Frame *frame, const PyCodeObject *code, int from, PyObject *const *expected, int count)
+{
+    for (int i = 0; i < count; i++) {
+        __typeof__(frame->localsplus[0]) word;
+        uintptr_t place = (uintptr_t)&frame->localsplus[code->co_nlocalsplus + from + i];
+
+        if (!plus_read_memory(place, &word, sizeof word) ||
+            (expected[i] != NULL && REFERENCE_BITS(word) != (uintptr_t)expected[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+look_at_operands(const struct plus_probe_call *call, void *arg)
+{
+    Frame *frame = PLUS_AT(PLUS_FACT_OPERANDS, plus_pyframe_top(PyThreadState_Get()));
+    /* first, and the call: in which order callable and NULL lie has changed. */
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *const expected[] = {call->first, call->callable, NULL, call->first, call->first};
+#else
+    PyObject *const expected[] = {call->first, NULL, call->callable, call->first, call->first};
+#endif
+    struct look *found = arg;
+    int count = (int)(sizeof expected / sizeof expected[0]);
+
+    found->operands = has_operands(frame, call->code, 0, expected, count);
+#if PY_VERSION_HEX >= 0x030E0000
+    found->operands &=
+        frame->stackpointer >= &frame->localsplus[call->code->co_nlocalsplus + 1] &&
+        frame->stackpointer <= &frame->localsplus[call->code->co_nlocalsplus + count];
+#endif
+    const struct plus_call_site *site = plus_stack_depth_at(call->code, offset_of(frame));
+
+    found->operands &= site != NULL && site->depth == count && site->base == 1 &&
+                       site->unpacked < 0 && site->kind == PLUS_SITE_CALL;
+}
+
+const char *
+plus_probe_operands(void)
+{
+    const char *refusal = plus_fact_refusal(PLUS_FACT_FRAMES);
+    struct look found = {false};
+
+    if (refusal != NULL) {
+        return refusal;
+    }
+    return plus_probe_call(look_at_operands, &found) == 0 && found.operands
+               ? NULL
+               : "operands of running functions do not lie where expected";
+}

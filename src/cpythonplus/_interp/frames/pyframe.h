@@ -1,0 +1,108 @@
+/* What every reader of interpreter frames needs of their layout, which has changed in each version.
+ *
+ * To be included first, by files that look into frames only: it takes CPython's internal headers, of which
+ * structures and inline functions are used; the functions that they declare are not exported. */
+#ifndef PLUS_INTERP_PYFRAME_H
+#define PLUS_INTERP_PYFRAME_H
+
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#include "../facts/facts.h"
+
+#if PY_VERSION_HEX >= 0x030E0000
+#include <internal/pycore_frame.h>
+#include <internal/pycore_genobject.h>
+#include <internal/pycore_interpframe.h>
+#include <internal/pycore_stackref.h>
+#else
+#include <internal/pycore_code.h>
+#include <internal/pycore_frame.h>
+#endif
+
+#if PY_VERSION_HEX >= 0x030E0000
+#define _PyFrame_GetGenerator _PyGen_GetGeneratorFromFrame /* as it was called before */
+#endif
+#ifndef FRAME_STATE_FINISHED /* of 3.11 */
+#define FRAME_STATE_FINISHED(state) ((state) >= FRAME_COMPLETED)
+#endif
+
+/* Where the frame is read: all functions that take a `const` one take this. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_at(struct _PyInterpreterFrame *frame)
+{
+    return PLUS_AT(PLUS_FACT_FRAMES, frame);
+}
+
+/* The innermost frame of a thread, NULL: it runs no Python. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_top(PyThreadState *tstate)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    return PLUS_AT(PLUS_FACT_FRAMES, tstate)->current_frame;
+#else
+    _PyCFrame *cframe = PLUS_AT(PLUS_FACT_FRAMES, tstate)->cframe;
+
+    return cframe != NULL ? cframe->current_frame : NULL;
+#endif
+}
+
+/* From 3.12 on C code that calls Python code leaves a frame of the interpreter in the chain. */
+static inline bool
+plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return frame->owner < FRAME_OWNED_BY_INTERPRETER;
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->owner != FRAME_OWNED_BY_CSTACK;
+#else
+    (void)frame; /* 3.11 marks the frame that is called */
+    return true;
+#endif
+}
+
+/* Borrowed; NULL when the frame executes something else. */
+static inline PyCodeObject *
+plus_pyframe_code(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    PyObject *code = PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    PyObject *code = frame->f_executable;
+#else
+    PyObject *code = (PyObject *)frame->f_code;
+#endif
+
+    return plus_pyframe_is_python(frame) && code != NULL && PyCode_Check(code)
+               ? (PyCodeObject *)code
+               : NULL;
+}
+
+/* One that is about to begin may not have all its variables yet. */
+static inline bool
+plus_pyframe_has_begun(struct _PyInterpreterFrame *frame)
+{
+    return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
+}
+
+/* The variable at `index` of co_localsplusnames, a cell as such; borrowed, NULL: not bound. */
+static inline PyObject *
+plus_pyframe_variable(const struct _PyInterpreterFrame *frame, int index)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    _PyStackRef reference = frame->localsplus[index];
+
+    return PyStackRef_IsNull(reference) ? NULL : PyStackRef_AsPyObjectBorrow(reference);
+#else
+    return frame->localsplus[index];
+#endif
+}
+
+/* What a frame object stands for, where it is read. */
+static inline struct _PyInterpreterFrame *
+plus_pyframe_of(PyFrameObject *object)
+{
+    return plus_pyframe_at(object->f_frame);
+}
+
+#endif

@@ -1,0 +1,98 @@
+/* Objects whose references are not counted: from 3.12 on, and not on a free-threaded build, whose counts work
+ * otherwise.
+ *
+ * All with the GIL held.  For whom plus_immortal_refusal() is NULL.
+ */
+#ifndef PLUS_INTERP_IMMORTAL_H
+#define PLUS_INTERP_IMMORTAL_H
+
+#include "../facts/facts.h"
+
+#include <stdint.h>
+
+#if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
+#define PLUS_HAS_IMMORTAL 1
+#endif
+
+/* NULL, or why nothing can be made immortal here: PLUS_FACT_IMMORTAL, and that a version has it at all. */
+const char *
+plus_immortal_refusal(void);
+
+#ifdef PLUS_HAS_IMMORTAL
+
+#if PY_VERSION_HEX >= 0x030E0000
+/* The interpreter's stack references ask for this flag and not for the count. */
+#define PLUS_IMMORTAL_FLAG 1u
+#define PLUS_IMMORTAL_COUNT (UINT32_C(3) << 30)
+#else
+/* The low half exactly this: then an increment finds that it would overflow, and stores nothing. */
+#define PLUS_IMMORTAL_COUNT UINT32_MAX
+#endif
+
+static inline bool
+plus_immortal_is(PyObject *op)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    op = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+    return _Py_IsImmortal(op) && (op->ob_flags & PLUS_IMMORTAL_FLAG) != 0;
+#else
+    return (uint32_t)PLUS_AT(PLUS_FACT_IMMORTAL, op)->ob_refcnt == PLUS_IMMORTAL_COUNT;
+#endif
+}
+
+/* A debug build of the interpreter asserts wherever it meets a string that it is mortal unless its interned state says
+ * otherwise (unicode_check_consistency), and when it interns one that is not interned that it is mortal.  So strings
+ * that are not interned stay mortal there, and the others change their state.  Other builds ask for the state at two
+ * places: when a string's count gets to zero, and when the interpreter is done and frees the interned ones.  There it
+ * had better look mortal: what is immortal still refers to it. */
+static inline bool
+plus_immortal_may_be(PyObject *op)
+{
+#ifdef Py_DEBUG
+    return !PyUnicode_Check(op) || PyUnicode_CHECK_INTERNED(op) != SSTATE_NOT_INTERNED;
+#else
+    (void)op;
+    return true;
+#endif
+}
+
+static inline void
+plus_immortal_set_interned_state(PyObject *op, unsigned state)
+{
+#ifdef Py_DEBUG
+    if (PyUnicode_Check(op)) {
+        ((PyASCIIObject *)op)->state.interned = state;
+    }
+#else
+    (void)op, (void)state;
+#endif
+}
+
+static inline void
+plus_immortal_make(PyObject *op)
+{
+    PyObject *at = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+
+    at->ob_refcnt = PLUS_IMMORTAL_COUNT;
+#if PY_VERSION_HEX >= 0x030E0000
+    at->ob_flags |= PLUS_IMMORTAL_FLAG;
+#endif
+    plus_immortal_set_interned_state(op, SSTATE_INTERNED_IMMORTAL);
+}
+
+/* Back to as many references as it had when it was made immortal. */
+static inline void
+plus_immortal_undo(PyObject *op, Py_ssize_t count)
+{
+    PyObject *at = PLUS_AT(PLUS_FACT_IMMORTAL, op);
+
+    at->ob_refcnt = count;
+#if PY_VERSION_HEX >= 0x030E0000
+    at->ob_flags &= (uint16_t)~PLUS_IMMORTAL_FLAG;
+#endif
+    plus_immortal_set_interned_state(op, SSTATE_INTERNED_MORTAL);
+}
+
+#endif
+
+#endif

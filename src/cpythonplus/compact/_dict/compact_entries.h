@@ -1,0 +1,148 @@
+/* The table of a CompactDict: entries in the order of insertion, and no more room than they need.  With the GIL held.
+ *
+ *     up to 14 keys that are str, int, float, bytes, bool or None themselves: pairs alone, found by looking at each
+ *
+ *         word ->  key value | key value | ...           the low 4 bits: how many; the high 4 bits: holes
+ *
+ *     else
+ *
+ *         word ->  struct plus_compact_parts -> entries: key value [hash] | ...      the low 4 bits: 15
+ *                                            -> index:   16 tags, 16 numbers | ...   from 15 entries on
+ *
+ * Blocks lie on multiples of 16 below 2^60, which is looked at when they are allocated.
+ *
+ * Simple keys are those of the first form.  Neither their hash nor their equality runs anybody's code, so their hashes need
+ * not be kept: they are asked for again.  With the first other key every entry gets a place for its hash.
+ *
+ * A deleted entry leaves a hole, a key that is NULL, as in the interpreter's dicts; an iterator that is under way finds the
+ * others where they were.
+ *
+ * Nothing in this header runs other code. */
+#ifndef PLUS_MEMORY_COMPACT_ENTRIES_H
+#define PLUS_MEMORY_COMPACT_ENTRIES_H
+
+#include "../../_base/compat.h"
+
+#include <stdint.h>
+
+#define PLUS_COMPACT_SMALL 14 /* pairs without more */
+#define PLUS_COMPACT_PARTS 15u
+
+#define PLUS_COMPACT_HOLES 60 /* where they begin in the word */
+#define PLUS_COMPACT_ADDRESS (((uintptr_t)1 << PLUS_COMPACT_HOLES) - 16)
+
+/* All zeros: empty. */
+struct plus_compact {
+    uintptr_t word;
+};
+
+struct plus_compact_parts {
+    Py_ssize_t used;     /* entries without the holes */
+    Py_ssize_t filled;   /* entries with them */
+    Py_ssize_t capacity; /* entries that there is room for */
+    Py_ssize_t first;    /* before it are only holes */
+    Py_ssize_t
+        expected; /* the entry behind the one that was found last, if that was expected too; else -1 */
+    Py_ssize_t last; /* the one that was found last */
+    char *entries;
+    unsigned char *index; /* NULL: each is looked at */
+    uint32_t groups;      /* of 16 slots */
+    uint32_t vacant;      /* slots that were never used since the index was made */
+    uint8_t width;        /* bytes of an entry's number in the index */
+    bool hashed;          /* entries have their hash behind them */
+};
+
+/* An entry; `hash` is there if the table is hashed. */
+struct plus_compact_entry {
+    PyObject *key, *value; /* NULL: a hole */
+    Py_hash_t hash;
+};
+
+static inline struct plus_compact_parts *
+plus_compact_parts(const struct plus_compact *table)
+{
+    return (table->word & 15) == PLUS_COMPACT_PARTS
+               ? (struct plus_compact_parts *)(table->word - PLUS_COMPACT_PARTS)
+               : NULL;
+}
+
+/* Entries with the holes: positions are below. */
+static inline Py_ssize_t
+plus_compact_filled(const struct plus_compact *table)
+{
+    const struct plus_compact_parts *parts = plus_compact_parts(table);
+
+    return parts != NULL ? parts->filled : (Py_ssize_t)(table->word & 15);
+}
+
+static inline struct plus_compact_entry *
+plus_compact_at(const struct plus_compact *table, Py_ssize_t at)
+{
+    const struct plus_compact_parts *parts = plus_compact_parts(table);
+
+    if (parts == NULL) {
+        return (struct plus_compact_entry *)((table->word & PLUS_COMPACT_ADDRESS) +
+                                             16 * (size_t)at);
+    }
+    return (struct plus_compact_entry *)(parts->entries + (parts->hashed ? 24 : 16) * (size_t)at);
+}
+
+static inline Py_ssize_t
+plus_compact_used(const struct plus_compact *table)
+{
+    const struct plus_compact_parts *parts = plus_compact_parts(table);
+
+    return parts != NULL ? parts->used
+                         : (Py_ssize_t)((table->word & 15) - (table->word >> PLUS_COMPACT_HOLES));
+}
+
+/* Where there is a hole, or no entry at all. */
+Py_ssize_t
+plus_compact_next_far(const struct plus_compact *table, Py_ssize_t at);
+Py_ssize_t
+plus_compact_previous_far(const struct plus_compact *table, Py_ssize_t at);
+
+/* The position of the first entry from `at` on, or of the last one up to `at`; -1: there is none. */
+static inline Py_ssize_t
+plus_compact_next(const struct plus_compact *table, Py_ssize_t at)
+{
+    bool is_here = at < plus_compact_filled(table) && plus_compact_at(table, at)->key != NULL;
+
+    return is_here ? at : plus_compact_next_far(table, at);
+}
+
+static inline Py_ssize_t
+plus_compact_previous(const struct plus_compact *table, Py_ssize_t at)
+{
+    bool is_here =
+        at >= 0 && at < plus_compact_filled(table) && plus_compact_at(table, at)->key != NULL;
+
+    return is_here ? at : plus_compact_previous_far(table, at);
+}
+
+/* The hash of a key; -1 with an exception: it has none. */
+static inline Py_hash_t
+plus_compact_hash(PyObject *key)
+{
+    Py_hash_t hash = PyUnicode_CheckExact(key) ? ((PyASCIIObject *)key)->hash : -1;
+
+    return hash != -1 ? hash : PyObject_Hash(key);
+}
+
+static inline size_t
+plus_compact_stride(const struct plus_compact_parts *parts)
+{
+    return parts->hashed ? 24 : 16;
+}
+
+static inline Py_hash_t
+plus_compact_hash_at(const struct plus_compact_parts *parts, const struct plus_compact_entry *entry)
+{
+    if (parts->hashed) {
+        return entry->hash;
+    }
+    return PyUnicode_CheckExact(entry->key) ? ((PyASCIIObject *)entry->key)->hash
+                                            : plus_compact_hash(entry->key);
+}
+
+#endif

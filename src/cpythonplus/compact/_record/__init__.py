@@ -1,0 +1,5 @@
+"""Records: a fixed set of fields in an object without a collector's head."""
+
+from cpythonplus.compact._record.making import Record
+
+__all__ = ["Record"]

@@ -1,0 +1,17 @@
+/* What this room adds to the extension. */
+#ifndef PLUS_COMPACT_BINDING_H
+#define PLUS_COMPACT_BINDING_H
+
+#include "../_base/compat.h"
+
+extern PyMethodDef plus_shared_keys_methods[]; /* shared_keys_py.c */
+
+/* compact_dict_py.c and compact_views_py.c: 0, or -1 with an exception. */
+int
+plus_compact_exec(PyObject *module);
+
+/* record_py.c: 0, or -1 with an exception. */
+int
+plus_record_exec(PyObject *module);
+
+#endif

@@ -1,0 +1,41 @@
+/* What the room's types and functions refer to, in each interpreter.  With the GIL held. */
+#ifndef PLUS_COMPACT_STATE_H
+#define PLUS_COMPACT_STATE_H
+
+#include "../_base/compat.h"
+
+/* Owned references and nothing else, fixed once the module is initialised. */
+struct plus_compact_state {
+    PyObject *shared_keys;                         /* the key sets that dicts share (key_sets.h) */
+    PyTypeObject *compact_dict, *compact_iterator; /* compact_dict.h */
+    PyTypeObject *compact_keys, *compact_values, *compact_items;
+    PyObject *record_type, *record_base, *frozen_record_base, *record_closer; /* record_py.c */
+    PyObject *record_maker; /* copyreg.__newobj__ */
+};
+
+extern struct PyModuleDef plus_native_module; /* of the whole extension */
+extern const size_t plus_compact_state_at;    /* where in the module's state this one lies */
+
+static inline struct plus_compact_state *
+plus_compact_state(PyObject *module)
+{
+    char *state = PyModule_GetState(module);
+
+    return state != NULL ? (struct plus_compact_state *)(state + plus_compact_state_at) : NULL;
+}
+
+/* The state of the module that made `type` or one of its bases; NULL with an exception. */
+static inline struct plus_compact_state *
+plus_compact_state_of_type(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &plus_native_module);
+
+    return module != NULL ? plus_compact_state(module) : NULL;
+}
+
+int
+plus_compact_state_traverse(PyObject *module, visitproc visit, void *arg);
+int
+plus_compact_state_clear(PyObject *module);
+
+#endif

@@ -1,0 +1,228 @@
+/* Which threads there are, and when one is alone.
+ *
+ * A record is made by its thread, at the first call that needs one, and freed by it, when it ends: by the destructor of
+ * a thread-specific key.  It is found by the thread itself through thread-local storage, without a lock; by others by
+ * its serial, in the registry's lock, which keeps the thread from ending.  Who keeps a record's address without that
+ * lock may follow it while the thread cannot end (it waits in the queue, or has the GIL) or as long as
+ * plus_sched_forget() has not cleared it; else it may compare it, and no more.
+ *
+ * plus_thread_single names the one record there is, and is NULL beside others.  A thread makes its record in the GIL's
+ * mutex before it waits, so whoever is alone, and has the mutex, stays so until letting go of it: that is what the
+ * calls of a single-threaded program need not do more than one comparison for.
+ *
+ * Locks: the registry's is taken inside of the GIL's mutex, or without it; nothing is taken inside of it.  A thread
+ * that ends takes it alone, without the mutex.
+ *
+ * fork: the forking thread has the lock, and makes it anew in the child, where its record is the only one.
+ */
+#define _GNU_SOURCE
+#include "thread.h"
+
+#include "../../_base/process/identity.h"
+#include "../../_base/rank.h"
+#include "kernel_slice.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Ten thousand threads are forty in a bucket. */
+#define BUCKETS 256u
+
+_Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;
+_Atomic(struct plus_thread *) plus_thread_single; /* written under registry_lock */
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct plus_thread *registry[BUCKETS]; /* by serial; under registry_lock */
+static _Atomic unsigned registry_size;        /* written under registry_lock */
+static pthread_key_t exit_key;
+static bool exit_key_made;
+static void (*on_exit_callback)(struct plus_thread *);
+
+static void
+lock_registry(void)
+{
+    plus_rank_taken(PLUS_RANK_REGISTRY);
+    pthread_mutex_lock(&registry_lock);
+}
+
+static void
+unlock_registry(void)
+{
+    pthread_mutex_unlock(&registry_lock);
+    plus_rank_given(PLUS_RANK_REGISTRY);
+}
+
+static struct plus_thread **
+bucket_of(uint64_t serial)
+{
+    return &registry[serial % BUCKETS];
+}
+
+static void
+note_single(void)
+{
+    struct plus_thread *single = NULL;
+
+    if (atomic_load(&registry_size) == 1u) {
+        for (unsigned i = 0; i < BUCKETS && single == NULL; i++) {
+            single = registry[i];
+        }
+    }
+    atomic_store(&plus_thread_single, single);
+}
+
+static void
+unlink_record(struct plus_thread *thread)
+{
+    struct plus_thread *prev = thread->registry_prev;
+
+    *(prev != NULL ? &prev->registry_next : bucket_of(thread->serial)) = thread->registry_next;
+    if (thread->registry_next != NULL) {
+        thread->registry_next->registry_prev = prev;
+    }
+    atomic_fetch_sub(&registry_size, 1);
+    note_single();
+}
+
+static void
+thread_exits(void *record)
+{
+    struct plus_thread *thread = record;
+
+    if (on_exit_callback != NULL) {
+        on_exit_callback(thread);
+    }
+    lock_registry();
+    unlink_record(thread);
+    unlock_registry();
+    plus_thread_own = NULL;
+    free(thread);
+}
+
+int
+plus_threads_init(void)
+{
+    int error = exit_key_made ? 0 : pthread_key_create(&exit_key, thread_exits);
+
+    exit_key_made = error == 0;
+    return -error;
+}
+
+void
+plus_threads_on_exit(void (*callback)(struct plus_thread *))
+{
+    on_exit_callback = callback;
+}
+
+static struct plus_thread *
+make_record(void)
+{
+    struct plus_thread *thread = calloc(1, sizeof(*thread));
+
+    if (thread == NULL) {
+        return NULL;
+    }
+    thread->ident = pthread_self();
+    thread->native_id = (pid_t)syscall(SYS_gettid);
+    thread->serial = plus_identity();
+    lock_registry();
+    struct plus_thread **bucket = bucket_of(thread->serial);
+    thread->registry_next = *bucket;
+    if (*bucket != NULL) {
+        (*bucket)->registry_prev = thread;
+    }
+    *bucket = thread;
+    atomic_fetch_add(&registry_size, 1);
+    note_single();
+    unlock_registry();
+    pthread_setspecific(exit_key, thread);
+    plus_kernel_slice_begin();
+    plus_thread_own = thread;
+    return thread;
+}
+
+struct plus_thread *
+plus_thread_try_self(void)
+{
+    struct plus_thread *thread = plus_thread_own;
+
+    return thread != NULL ? thread : make_record();
+}
+
+struct plus_thread *
+plus_thread_self(void)
+{
+    struct plus_thread *thread = plus_thread_try_self();
+
+    if (thread == NULL) {
+        fprintf(stderr, "cpythonplus: no memory for a thread's record\n");
+        abort();
+    }
+    return thread;
+}
+
+unsigned
+plus_threads_count(void)
+{
+    return atomic_load_explicit(&registry_size, memory_order_relaxed);
+}
+
+void
+plus_threads_visit(void (*visit)(struct plus_thread *, void *), void *argument)
+{
+    lock_registry();
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        for (struct plus_thread *t = registry[i]; t != NULL; t = t->registry_next) {
+            visit(t, argument);
+        }
+    }
+    unlock_registry();
+}
+
+void
+plus_threads_visit_one(uint64_t serial, void (*visit)(struct plus_thread *, void *), void *argument)
+{
+    lock_registry();
+    struct plus_thread *thread = *bucket_of(serial);
+
+    while (thread != NULL && thread->serial != serial) {
+        thread = thread->registry_next;
+    }
+    if (thread != NULL) {
+        visit(thread, argument);
+    }
+    unlock_registry();
+}
+
+void
+plus_threads_atfork_prepare(void)
+{
+    lock_registry();
+}
+
+void
+plus_threads_atfork_parent(void)
+{
+    unlock_registry();
+}
+
+/* The other threads' records are leaked on purpose: they are a few hundred bytes each, and freeing
+ * them would write to pages that parent and child share. */
+void
+plus_threads_atfork_child(void)
+{
+    pthread_mutex_init(&registry_lock, NULL);
+    plus_rank_given(PLUS_RANK_REGISTRY);
+    memset(registry, 0, sizeof(registry));
+    atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
+    if (plus_thread_own != NULL) {
+        plus_thread_own->registry_next = NULL;
+        plus_thread_own->registry_prev = NULL;
+        *bucket_of(plus_thread_own->serial) = plus_thread_own;
+        plus_thread_own->native_id = (pid_t)syscall(SYS_gettid);
+    }
+    note_single();
+}

@@ -1,0 +1,37 @@
+"""One cache, and one fixed cost: what the finders make."""
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["WORTH_BYTES", "Cache", "FixedCost"]
+
+WORTH_BYTES: Final = 1 << 20
+"""Clearing less than this is not worth the trouble."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One cache.
+
+    size_bytes: what clearing it would free: what nothing else refers to.
+    clear: the statement that clears it, "" if nothing does.
+    worth_it: whether it is large enough (1 MiB), and its entries are not used all the time.
+    note: what else is to be known.
+    """
+
+    name: str
+    entries: int
+    size_bytes: int
+    clear: str
+    worth_it: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixedCost:
+    """What a program's text takes as long as it runs; nothing clears it."""
+
+    name: str
+    objects: int
+    size_bytes: int
+    note: str

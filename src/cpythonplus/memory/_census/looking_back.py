@@ -1,0 +1,259 @@
+"""Who refers to the objects of a class, and how one of them is reached from a root."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any
+
+from cpythonplus import _native
+from cpythonplus._interp import walk_losses
+from cpythonplus.memory._census.naming import module_name, namespace_name
+from cpythonplus.memory._cycles.keys import key_text
+from cpythonplus.memory._cycles.looking import is_type, qualified_name
+from cpythonplus.memory._examined import Examined
+from cpythonplus.memory._owners.model import Where
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from cpythonplus.memory._owners.spelling import Step
+
+__all__ = [
+    "PathStep",
+    "ReferencePath",
+    "Referrer",
+    "Referrers",
+    "most_frequent_path",
+    "path",
+    "path_steps",
+    "referrers",
+]
+
+_OWN = __file__.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """One way in which objects of a class are referred to, and how many references that makes.
+
+    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
+    `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
+    of what refers to them, such as `list`. The same in parts: how is `attribute`, `dict`,
+    `module`, `class`, `variable` or `type`; owner: the class, module or function; attribute: what
+    is named in it, "" for `type`.
+    """
+
+    name: str
+    references: int
+    how: str
+    owner: str
+    attribute: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Referrers(Examined):
+    """What refers to the objects of a class, most references first.
+
+    type: the class, by its qualified name. rows: the first few. more: how many there are beside.
+    losses: as of a census.
+    """
+
+    examination = "referrers"
+
+    type: str
+    rows: tuple[Referrer, ...]
+    more: int
+    losses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PathStep:
+    """One step of a path, as `.CACHE (dict)`.
+
+    step: `module app`, `.CACHE`, `['use...]`. type: of the object that it leads to, "" for a root.
+    """
+
+    step: str
+    type: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.step} ({self.type})".strip() if self.type else self.step
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePath(Examined):
+    """How an object is reached: the root, then one step after the other, the last being the object.
+
+    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
+    a module, or a variable of a function that is being executed; or "only C code, or garbage"
+    where nothing else refers to what stands behind it. losses: as of a census.
+    objects, ways: of a class, how many it has, and the most frequent ways to them; steps are those
+    of one object that is reached in the first way.
+    """
+
+    examination = "path"
+
+    steps: tuple[PathStep, ...]
+    losses: tuple[str, ...] = ()
+    objects: int = 0
+    ways: tuple[Where, ...] = ()
+
+
+def referrers(kind: str | type, top: int) -> Referrers:
+    """Count what refers to the objects of a class; raises LookupError for an unknown name."""
+    target: Any = _class(kind) if type(kind) is str else kind
+    if not is_type(target):
+        raise TypeError("expected a class or the name of one")
+    sums: dict[tuple[str, str, str, str], int] = {}
+    for how, owner, name, references in _native.memory_referrers_of(target):
+        words = _referrer(how, owner, name)
+        sums[words] = sums.get(words, 0) + references
+    rows = sorted(sums.items(), key=lambda row: (-row[1], row[0]))
+    shown = tuple(Referrer(name, count, *parts) for (name, *parts), count in rows[:top])
+    return Referrers(qualified_name(target), shown, len(rows) - len(shown), walk_losses())
+
+
+def path(what: object, *, show_keys: bool = False) -> ReferencePath:
+    """Return the shortest path to an object; of a class, or its name, to some instance.
+
+    show_keys: keys of dicts as they are, see `key_text`.
+    """
+    target = _class(what) if type(what) is str else what
+    code = _caller()
+    root, name, objects = _native.memory_root_path(target, is_type(target), code, _OWN)
+    steps = tuple(path_steps(root, name, objects, show_keys=show_keys))
+    return ReferencePath(steps, walk_losses())
+
+
+def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
+    """Return how most objects of a class are kept; where there is no copy, a path to one."""
+    from cpythonplus.memory._owners.looking import ways_of, ways_to
+
+    kind = _class(name)
+    try:
+        objects, groups = ways_to(kind)
+    except (OSError, RuntimeError, MemoryError):
+        objects, groups = 0, []
+    if not groups:
+        return path(kind, show_keys=show_keys)
+    steps = tuple(_told_steps(groups[0]["steps"], show_keys=show_keys))
+    return ReferencePath(steps, walk_losses(), objects, ways_of(groups))
+
+
+def _told_steps(steps: "Sequence[Step]", *, show_keys: bool) -> Iterator[PathStep]:
+    """Yield the steps of a way that the copy of the process has found."""
+    from cpythonplus.memory._owners.spelling import spelled
+
+    (how, label, kind), *others = steps
+    in_namespace = False
+    if how == "module":
+        yield PathStep(f"module {label}")
+    elif how == "keeper":
+        yield PathStep(spelled([steps[0]]))
+        yield PathStep("", kind)
+    else:
+        is_variable = how == "variable"
+        yield PathStep(
+            f"variable {label[0]} of {label[1]}()" if is_variable else "only C code, or garbage"
+        )
+        yield PathStep("", kind)
+    for how, label, target in others:
+        if how == "dict":
+            in_namespace = True
+            continue
+        whole = show_keys or how in ("index", "interned")
+        shown = f"<{label[0]}>" if type(label) is tuple else key_text(label, whole=whole)
+        step = _reference_word(how, label, shown, in_namespace=in_namespace)
+        yield PathStep(step or how or f"in the {kind}", target)
+        kind, in_namespace = target, False
+
+
+def _class(name: str) -> type:
+    """Return the class of that name; of several, the one with most instances, or `name#2`."""
+    plain, mark, digits = name.rpartition("#")
+    is_numbered = bool(mark) and digits.isascii() and digits.isdecimal()
+    found = _classes(plain if is_numbered else name)
+    if not found:
+        raise LookupError(f"there is no class {name!r}")
+    place = int(digits) - 1 if is_numbered else 0
+    if not 0 <= place < len(found):
+        raise LookupError(f"{name!r}: classes of that name: {len(found):,}")
+    return found[place]
+
+
+def _classes(name: str) -> list[type]:
+    """Return the classes of that name, the one with most instances first."""
+    counted = [(own[0], kind) for kind, own, *_ in _native.memory_census()[4]]
+    counted = [pair for pair in counted if qualified_name(pair[1]) == name]
+    return [kind for _, kind in sorted(counted, key=lambda pair: -pair[0])]
+
+
+def _caller() -> CodeType | None:
+    """Return the code of the function that called into this package."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001  # documented for this
+    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return None if frame is None else frame.f_code
+
+
+def _referrer(
+    how: str,
+    owner: Any,  # noqa: ANN401  # of many kinds
+    name: str | None,
+) -> tuple[str, str, str, str]:
+    """Return what it is called, and how, its owner and the attribute."""
+    shown = "?" if name is None else name
+    if how == "module":
+        owned = namespace_name(owner)
+        return f"module {owned}.{shown}", how, owned, shown
+    if how == "variable":
+        owned = f"{owner.co_qualname}()"
+        return f"variable {shown} of {owned}", how, owned, shown
+    owned = qualified_name(owner)
+    if how == "class":
+        return f"class {owned}.{shown}", how, owned, shown
+    if how == "type":
+        return owned, how, owned, ""
+    prefix = "dict of " if how == "dict" else ""
+    return f"{prefix}{owned} (attribute {shown})", how, owned, shown
+
+
+def path_steps(
+    root: Any,  # noqa: ANN401
+    name: str | None,
+    objects: list[object],
+    *,
+    show_keys: bool = False,
+) -> Iterator[PathStep]:
+    """Yield the steps of a path that the extension has found."""
+    in_namespace = False
+    if type(root) is CodeType:
+        yield PathStep(f"variable {name} of {root.co_qualname}()")
+        yield PathStep("", qualified_name(type(objects[0])))
+    elif root is not None:
+        yield PathStep(f"module {module_name(root)}")
+        in_namespace = True
+    else:
+        yield PathStep("only C code, or garbage")
+        yield PathStep("", qualified_name(type(objects[0])))
+    for source, target in pairwise(objects):
+        how, label = _native.memory_reference_label(source, target)
+        if how == "dict":
+            in_namespace = True
+            continue
+        shown = key_text(label, whole=show_keys or how == "index")
+        step = _reference_word(how, label, shown, in_namespace=in_namespace)
+        step = step or f"in the {qualified_name(type(source))}"
+        yield PathStep(step, qualified_name(type(target)))
+        in_namespace = False
+
+
+def _reference_word(how: str, label: object, shown: str, *, in_namespace: bool) -> str:
+    """Return `.name` or `[key]`, or nothing if it is neither.  shown: the key in words."""
+    is_key = how in ("key", "interned")
+    if how == "attribute" or (is_key and in_namespace and type(label) is str):
+        return f".{label}"
+    if how == "variable of context":
+        return f"[{label}]"
+    return f"[{shown}]" if is_key or how == "index" else ""

@@ -1,0 +1,21 @@
+/* Who refers to the objects of one class: counted in one walk over the heap, by the attribute, the global name or the
+ * variable that refers to them, else by the class of what does.
+ *
+ * All with the GIL held.  Nothing of Python is made before plus_referrers_rows(). */
+#ifndef PLUS_MEMORY_REFERRERS_H
+#define PLUS_MEMORY_REFERRERS_H
+
+#include "../../_base/compat.h"
+
+/* A new list of (kind, owner, name, references), name a str or None; kinds:
+ *     "attribute"  of instances of the class `owner`, without a dict
+ *     "dict"       of instances of the class `owner`, in their dict
+ *     "class"      in the namespace of the class `owner`
+ *     "module"     in the namespace `owner` of a module
+ *     "variable"   of an executing function whose code is `owner`
+ *     "type"       from objects of the class `owner`, wherever in them
+ * NULL with an exception. */
+PyObject *
+plus_referrers_rows(PyTypeObject *target);
+
+#endif

@@ -1,0 +1,6 @@
+"""Instances that need dicts of their own; dicts and sets far larger than what they hold."""
+
+from cpythonplus.memory._dicts.finding import key_sharing
+from cpythonplus.memory._dicts.report import Gain, KeySharing, LostSharing, Oversized
+
+__all__ = ["Gain", "KeySharing", "LostSharing", "Oversized", "key_sharing"]

@@ -1,0 +1,1 @@
+"""What a collection finds: cyclic garbage, and what breaks its cycles."""

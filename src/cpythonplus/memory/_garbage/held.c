@@ -1,0 +1,271 @@
+/* What would go with an object, told by counting references and without freeing anything.
+ *
+ *     roots    taken, whoever else refers to them
+ *     taken    its referents are looked at, once: each reference to an object is counted in its record
+ *     met      with as many references as it has, it is taken, too
+ *
+ * So an object is taken when all that refers to it is.  Only referents of taken objects are looked at: the walk ends at
+ * whatever is shared, and takes time by what it finds, not by the heap.  An object's references come one by one, so it may
+ * be met many times before it is taken, or never.  Members of a cycle explain each other and are never complete, unless
+ * one of them is a root: such are not counted, and the headers say so.
+ *
+ * What is spared, the exception whose traceback is asked about, is passed over: its frames refer to it.  Dicts are read
+ * with their keys, which tp_traverse leaves out where they are strings.
+ *
+ * All with the GIL held; nothing is changed and no Python code runs, so counts stay as they are meanwhile. */
+#include "held.h"
+
+#include "../../_base/memory/address_table.h"
+#include "../../_base/memory/record_table.h"
+#include "../../_interp/objects/referents.h"
+#include "../../_interp/objects/sizes.h"
+
+/* ---- exceptions ---------------------------------------------------------------------------------- */
+
+static PyObject *
+traceback_of(PyObject *op)
+{
+    PyObject *traceback =
+        PyExceptionInstance_Check(op) ? ((PyBaseExceptionObject *)op)->traceback : NULL;
+
+    /* 3.11 keeps the None that takes a traceback off. */
+    return traceback == Py_None ? NULL : traceback;
+}
+
+PyObject *
+plus_exceptions_among(PyObject *objects)
+{
+    PyObject *found = PyList_New(0);
+
+    for (Py_ssize_t i = 0; found != NULL && i < PyList_GET_SIZE(objects); i++) {
+        PyObject *op = PyList_GET_ITEM(objects, i);
+        if (traceback_of(op) != NULL && PyList_Append(found, op) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+/* ---- referrers ----------------------------------------------------------------------------------- */
+
+struct search {
+    struct plus_address_table lists; /* by target: the one in `found`, borrowed */
+    PyObject *found;
+    PyObject *source;
+};
+
+static int
+note_target(PyObject *op, void *arg)
+{
+    struct search *search = arg;
+    const struct plus_address_slot *list = plus_address_table_find(&search->lists, op);
+
+    return list == NULL ? 0 : PyList_Append(list->record, search->source);
+}
+
+static PyObject *
+empty_lists(Py_ssize_t count)
+{
+    PyObject *lists = PyList_New(count);
+
+    for (Py_ssize_t i = 0; lists != NULL && i < count; i++) {
+        PyObject *list = PyList_New(0);
+        if (list == NULL) {
+            Py_CLEAR(lists);
+            break;
+        }
+        PyList_SET_ITEM(lists, i, list);
+    }
+    return lists;
+}
+
+static int
+search_all(struct search *search, PyObject *objects, PyObject *targets)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(objects); i++) {
+        PyObject *op = PyList_GET_ITEM(objects, i);
+        traverseproc traverse = Py_TYPE(op)->tp_traverse;
+
+        if (op == objects || op == targets || op == search->found || traverse == NULL) {
+            continue;
+        }
+        search->source = op;
+        if (traverse(op, note_target, search) != 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+PyObject *
+plus_referrers_among(PyObject *objects, PyObject *targets)
+{
+    struct search search = {.found = empty_lists(PyList_GET_SIZE(targets))};
+
+    if (search.found == NULL) {
+        return NULL;
+    }
+    if (PyList_GET_SIZE(search.found) !=
+        PyList_GET_SIZE(targets)) { /* a collection ran meanwhile */
+        Py_DECREF(search.found);
+        PyErr_SetString(PyExc_RuntimeError, "the list of targets changed");
+        return NULL;
+    }
+    if (plus_address_table_reserve(&search.lists, (size_t)PyList_GET_SIZE(targets)) < 0) {
+        Py_DECREF(search.found);
+        return PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = PyList_GET_SIZE(targets); i-- > 0;) {
+        plus_address_table_get(&search.lists, PyList_GET_ITEM(targets, i))->record =
+            PyList_GET_ITEM(search.found, i);
+    }
+    if (search_all(&search, objects, targets) < 0) {
+        Py_CLEAR(search.found);
+    }
+    plus_address_table_clear(&search.lists);
+    return search.found;
+}
+
+/* ---- what goes with an object -------------------------------------------------------------------- */
+
+/* An object is taken along when as many references to it were met as there are.  Only referents of taken objects
+ * are looked at, so the walk ends at whatever is shared and never sees the heap. */
+struct met {
+    PyObject *op;
+    struct met *next; /* of those that wait */
+    Py_ssize_t references;
+    bool taken;
+};
+
+struct taking {
+    struct plus_record_table met;
+    struct met *waiting;     /* taken, not traversed yet */
+    PyObject *const *spared; /* references to these do not count */
+    Py_ssize_t spares;
+    Py_ssize_t objects, size_bytes;
+};
+
+static void
+take(struct taking *taking, struct met *met)
+{
+    met->taken = true;
+    met->next = taking->waiting;
+    taking->waiting = met;
+    taking->objects++;
+    taking->size_bytes += plus_object_bytes(met->op);
+}
+
+static bool
+is_spared(const struct taking *taking, const PyObject *op)
+{
+    for (Py_ssize_t i = 0; i < taking->spares; i++) {
+        if (taking->spared[i] == op) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int
+meet(PyObject *op, void *arg)
+{
+    struct taking *taking = arg;
+
+    if (is_spared(taking, op)) {
+        return 0;
+    }
+    struct met *met = plus_record_table_get(&taking->met, op);
+    if (met == NULL) {
+        return -1;
+    }
+    met->references++;
+    if (!met->taken && met->references == Py_REFCNT(op)) {
+        take(taking, met);
+    }
+    return 0;
+}
+
+/* A dict's tp_traverse leaves out keys that are strings. */
+static int
+meet_entries(PyObject *dict, struct taking *taking)
+{
+    Py_ssize_t position = 0;
+    PyObject *key, *value;
+    int status = 0;
+
+    while (status == 0 && PyDict_Next(dict, &position, &key, &value)) {
+        status = meet(key, taking);
+        if (status == 0) {
+            status = meet(value, taking);
+        }
+    }
+    return status;
+}
+
+static int
+meet_referents(PyObject *op, struct taking *taking)
+{
+    if (PyDict_CheckExact(op)) {
+        return meet_entries(op, taking);
+    }
+    return plus_can_be_traversed(op) ? Py_TYPE(op)->tp_traverse(op, meet, taking) : 0;
+}
+
+/* Whoever else refers to the roots does not matter. */
+static int
+take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (meet(roots[i], taking) < 0) {
+            return -1;
+        }
+        struct met *met = plus_record_table_find(&taking->met, roots[i]); /* NULL: it is spared */
+        if (met != NULL && !met->taken) {
+            take(taking, met);
+        }
+    }
+    return 0;
+}
+
+static int
+take_all(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+{
+    int status = take_roots(taking, roots, count);
+
+    while (status == 0 && taking->waiting != NULL) {
+        struct met *met = taking->waiting;
+        taking->waiting = met->next;
+        status = meet_referents(met->op, taking);
+    }
+    return status;
+}
+
+int
+plus_exclusively_held(PyObject *const *roots, Py_ssize_t count, PyObject *const *spared,
+                      Py_ssize_t spares, Py_ssize_t *objects, Py_ssize_t *size_bytes)
+{
+    struct taking taking = {
+        .met = PLUS_RECORD_TABLE(struct met), .spared = spared, .spares = spares};
+    int status = take_all(&taking, roots, count);
+
+    plus_record_table_clear(&taking.met);
+    if (status != 0) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    *objects = taking.objects;
+    *size_bytes = taking.size_bytes;
+    return 0;
+}
+
+int
+plus_traceback_holds(PyObject *exception, Py_ssize_t *objects, Py_ssize_t *size_bytes)
+{
+    PyObject *traceback = traceback_of(exception);
+
+    *objects = *size_bytes = 0;
+    if (traceback == NULL) {
+        return 0;
+    }
+    return plus_exclusively_held(&traceback, 1, &exception, 1, objects, size_bytes);
+}

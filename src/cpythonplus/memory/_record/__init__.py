@@ -1,5 +1,0 @@
-"""Records: a fixed set of fields in an object without a collector's head."""
-
-from cpythonplus.memory._record.making import Record
-
-__all__ = ["Record"]

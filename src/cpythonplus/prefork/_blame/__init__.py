@@ -1,0 +1,1 @@
+"""How much memory processes share, which pages are private, and why."""

@@ -1,0 +1,215 @@
+"""Telling which threads no worker will have, and starting again those that can be.
+
+A fork copies one thread.  What the others would have done is never done in a worker, and a lock
+that one of them held stays locked.  Before each fork OpenMP's threads are ended (`_openmp`), and
+what is left is named in the log, each kind once.
+
+Some come back in a worker by themselves, since their library has a fork handler: OpenBLAS,
+OpenTelemetry, datadog.  Some are started again here, when the worker next needs them:
+
+    ThreadPoolExecutor  it would count on its lost threads, and never do what is given to it
+    QueueListener       nobody would take records out of its queue; not if that is one of
+                        multiprocessing, whose records the parent's thread takes
+    sentry_sdk          its next thread would miss the wake-up: a lost one is still in the line
+
+What they had still to do is the parent's to do, so it is dropped in the worker.
+
+APScheduler is not started again: its jobs run in the parent, and would run once more for each
+worker.
+"""
+
+from __future__ import annotations
+
+import queue
+import re
+import sys
+import threading
+import weakref
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus.prefork._fork import native_threads, openmp, pools
+from cpythonplus.prefork._guarding import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cpythonplus.prefork._fork.native_threads import Thread
+
+__all__ = ["LostThreads", "comes_back", "is_ours", "lost", "restart"]
+
+_COME_BACK = re.compile(
+    r"lib(scipy_)?openblas.*|libomp\b.*|libiomp5\b.*|OtelBatch.*|OtelPeriodic.*|DogStatsd_.*"
+)
+"""Libraries of C and names of Python's threads that have fork handlers."""
+
+
+def comes_back(thread: Thread) -> bool:
+    """Whether the library of a thread sees to forks: a child has what it needs of it."""
+    name = thread.name if thread.is_python else thread.library
+    return is_ours(thread) or _COME_BACK.fullmatch(name) is not None
+
+
+def is_ours(thread: Thread) -> bool:
+    """Whether it is one of this package's own threads: a child has those that it needs."""
+    return thread.name.startswith("cpythonplus")
+
+
+def lost() -> list[Thread]:
+    """Return the threads of this process that no child has: neither by themselves nor renewed."""
+    restarted = _restarted()
+    return [
+        each
+        for each in native_threads.threads_of()
+        if not comes_back(each) and each.tid not in restarted
+    ]
+
+
+class LostThreads:
+    """What was said of the threads of this process; made and used in the parent."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def end(self, log: Any, advice: str | None) -> None:  # noqa: ANN401  # what a Guard has
+        """End OpenMP's threads, then name what is left, each kind once; raises nothing.
+
+        advice: what to do about a thread that no worker will have; None: nothing is named.
+        """
+        unable: list[str] = []
+        with Guard(log, "ending the threads of OpenMP before the fork"):
+            unable = openmp.pause()
+        with Guard(log, "looking for threads that no worker will have"):
+            if advice is None:
+                return
+            self._tell(log, advice, native_threads.threads_of(), unable)
+
+    def _tell(self, log: Any, advice: str, threads: list[Thread], unable: list[str]) -> None:  # noqa: ANN401
+        for path in unable:
+            if path not in self._told and any(each.path == path for each in threads):
+                self._told.add(path)
+                log.warning(
+                    "the threads of OpenMP cannot be ended before the fork, and a worker that"
+                    " computes with it waits for ever: %s is older than OpenMP 5.0. Set"
+                    " OMP_NUM_THREADS=1, or do not warm up what computes.",
+                    path,
+                )
+        restarted = _restarted()
+        kinds: Counter[str] = Counter()
+        back: Counter[str] = Counter()
+        for each in threads:
+            if is_ours(each):
+                continue
+            text = each.name if each.is_python else f"{each.name} ({each.library or 'native'})"
+            (back if each.tid in restarted or comes_back(each) else kinds)[text] += 1
+        lost, harmless = self._new(kinds), self._new(back)
+        if lost:
+            log.warning(
+                "threads of the master: %s. No worker will have them, and a lock that such a"
+                " thread holds when a worker is forked stays locked in that worker. %s",
+                lost,
+                advice,
+            )
+        if harmless:
+            log.info("threads of the master that each worker starts again: %s", harmless)
+
+    def _new(self, kinds: Counter[str]) -> str:
+        """Return what was not told of yet; a pool's threads differ in their numbers."""
+        groups: dict[str, list[str]] = {}
+        counts: Counter[str] = Counter()
+        for text, count in kinds.items():
+            kind = re.sub(r"\d+", "0", text)
+            groups.setdefault(kind, []).append(text)
+            counts[kind] += count
+        new = [kind for kind in groups if kind not in self._told]
+        self._told.update(new)
+        told = [(groups[kind][0], counts[kind]) for kind in new]
+        return ", ".join(text if count == 1 else f"{count} like {text}" for text, count in told)
+
+
+# ---- libraries: which threads one has, and its way to begin with none ---------------------------
+
+
+def _executors_threads(executor: Any) -> list[Any]:  # noqa: ANN401
+    return [] if executor._shutdown else list(executor._threads)  # noqa: SLF001
+
+
+def _renew_executor(executor: Any) -> None:  # noqa: ANN401
+    executor._shutdown_lock = threading.Lock()  # noqa: SLF001
+    executor._work_queue = queue.SimpleQueue()  # noqa: SLF001
+    executor._idle_semaphore = threading.Semaphore(0)  # noqa: SLF001
+    executor._threads = set()  # noqa: SLF001
+
+
+def _listeners_threads(listener: Any) -> list[Any]:  # noqa: ANN401
+    thread = listener._thread  # noqa: SLF001
+    return [thread] if thread is not None and _is_local(listener.queue) else []
+
+
+def _is_local(it: object) -> bool:
+    return type(it).__module__ in {"queue", "_queue"} or type(it).__module__.startswith(
+        "cpythonplus."
+    )
+
+
+def _renew_listener(listener: Any) -> None:  # noqa: ANN401
+    it = listener.queue
+    if hasattr(it, "all_tasks_done"):
+        # Its lock may be held, and who waits in it may be lost.
+        it.mutex = threading.Lock()
+        for name in ("not_empty", "not_full", "all_tasks_done"):
+            setattr(it, name, threading.Condition(it.mutex))
+        it.unfinished_tasks = 0
+    with suppress(queue.Empty):
+        while True:
+            it.get_nowait()
+    listener._thread = None  # noqa: SLF001  # from 3.14 on start() refuses else
+    listener.start()
+
+
+def _sentrys_threads(worker: Any) -> list[Any]:  # noqa: ANN401
+    thread = worker._thread  # noqa: SLF001
+    return [] if thread is None else [thread]
+
+
+def _renew_sentry(worker: Any) -> None:  # noqa: ANN401
+    type(worker).__init__(worker, worker._queue.maxsize)  # noqa: SLF001
+
+
+_LIBRARIES: dict[str, tuple[str, str, Callable[[Any], list[Any]], Callable[[Any], object]]] = {
+    "executors": (
+        "concurrent.futures.thread",
+        "ThreadPoolExecutor",
+        _executors_threads,
+        _renew_executor,
+    ),
+    "QueueListener": ("logging.handlers", "QueueListener", _listeners_threads, _renew_listener),
+    "Sentry": ("sentry_sdk.worker", "BackgroundWorker", _sentrys_threads, _renew_sentry),
+}
+_renewing: list[tuple[str, weakref.ref[Any]]] = []
+"""What has threads in the parent, by library: a worker renews it."""
+
+
+def _restarted() -> set[int | None]:
+    """Look for what a worker has to renew; returns the numbers of its threads."""
+    tids: set[int | None] = set()
+    _renewing.clear()
+    for name, (module, class_name, threads, _) in _LIBRARIES.items():
+        for each in pools.instances(name, getattr(sys.modules.get(module), class_name, None)):
+            with suppress(AttributeError):  # one that was never initialised, or a version unknown
+                found = [thread.native_id for thread in threads(each) if thread.is_alive()]
+                tids.update(found)
+                if found:
+                    _renewing.append((name, weakref.ref(each)))
+    return tids
+
+
+def restart(log: Any) -> None:  # noqa: ANN401  # what a Guard has
+    """In a worker, renew what had threads in the parent; raises nothing."""
+    while _renewing:
+        name, reference = _renewing.pop()
+        each = reference()
+        with Guard(log, f"starting the threads of {name} again", catch=Exception):
+            if each is not None:
+                _LIBRARIES[name][3](each)

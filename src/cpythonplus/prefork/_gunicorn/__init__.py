@@ -1,0 +1,1 @@
+"""gunicorn's master and workers, with what `serve` adds."""

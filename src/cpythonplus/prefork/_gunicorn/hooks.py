@@ -1,0 +1,125 @@
+"""Putting our hooks beside the user's, so that neither takes the other's place or ends the master.
+
+Nothing of ours ends a master that runs, nor do the user's hooks in it.  While it starts, what the
+user asked for and cannot be had ends it: HaltServer.
+"""
+
+# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.errors import HaltServer
+
+from cpythonplus.prefork._guarding import Guard
+from cpythonplus.prefork._gunicorn.service import SERVICE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gunicorn.config import Config
+
+__all__ = ["HOOKS", "compose"]
+
+HOOKS = (
+    "on_starting",
+    "on_reload",
+    "nworkers_changed",
+    "pre_exec",
+    "pre_fork",
+    "post_fork",
+    "post_worker_init",
+    "worker_abort",
+    "worker_exit",
+    "child_exit",
+)
+"""The hooks that we need, or guard; the user's come first where ours has to be the last."""
+
+_THEIRS_FIRST = frozenset({"on_starting", "pre_fork", "post_worker_init", "worker_exit"})
+_IN_WORKER = frozenset({"post_fork", "post_worker_init", "worker_abort", "worker_exit"})
+_OURS = "_cpythonplus_hook"
+
+
+def compose(cfg: Config) -> None:
+    """Put our hooks beside the user's in a configuration; harmless when done already."""
+    for name in HOOKS:
+        setting = cfg.settings[name]
+        theirs = setting.get()
+        if not hasattr(theirs, _OURS):
+            # Not through set(), which counts the arguments.
+            setting.value = _composed(name, theirs)
+
+
+def _composed(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
+    """Return a hook that calls ours and theirs, in the order that the hook needs.
+
+    Ours never ends the process, but for HaltServer while the master starts.  Theirs ends a master
+    that starts, as with gunicorn; one that runs only by HaltServer: else a mistake that shows at
+    the thousandth worker would end them all.  In a worker theirs is called as by gunicorn.
+    """
+    hook = _of_worker(name, theirs) if name in _IN_WORKER else _of_master(name, theirs)
+    hook = functools.wraps(theirs)(hook)
+    setattr(hook, _OURS, True)
+    return hook
+
+
+def _of_master(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
+    ours: Callable[..., object] = getattr(SERVICE, name)
+
+    def call_ours(server: Any, arguments: tuple[object, ...]) -> None:
+        with Guard(server.log, f"cpythonplus' part of {name}", passing=(HaltServer,)):
+            ours(server, *arguments)
+
+    def call_theirs(server: Any, arguments: tuple[object, ...]) -> None:
+        if not SERVICE.opened or name == "pre_exec":  # that one is in the copy: see Overseer.reexec
+            theirs(server, *arguments)
+            return
+        with Guard(server.log, f"the hook {name}", passing=(HaltServer,)):
+            theirs(server, *arguments)
+
+    steps = (call_ours, call_theirs)
+
+    def hook(server: Any, *arguments: object) -> None:
+        for step in reversed(steps) if name in _THEIRS_FIRST else steps:
+            step(server, arguments)
+
+    return hook
+
+
+def _of_worker(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
+    ours: Callable[..., object] = getattr(SERVICE, name)
+    if name == "worker_exit":
+        theirs = _guarded(theirs)
+
+    def hook(*arguments: Any) -> None:
+        worker = arguments[-1]  # all of them have it last
+        if name in _THEIRS_FIRST:
+            theirs(*arguments)
+        # A signal handler may end the worker at any time: by SystemExit, which is not caught.
+        with Guard(worker.log, f"cpythonplus' part of {name}", catch=Exception):
+            ours(*arguments)
+        if name not in _THEIRS_FIRST:
+            theirs(*arguments)
+
+    return hook
+
+
+def _guarded(theirs: Callable[..., object]) -> Callable[..., object]:
+    """Have an exception in the user's worker_exit logged, as gunicorn does, before ours comes."""
+
+    def guarded(server: Any, worker: Any) -> None:
+        try:
+            # gunicorn calls it in the master too, for a worker that has vanished.
+            if worker.pid == os.getpid():
+                theirs(server, worker)
+                return
+            with Guard(server.log, "the hook worker_exit", passing=(HaltServer,)):
+                theirs(server, worker)
+        except Exception:  # whatever the user's hook raises
+            worker.log.warning("Exception during worker exit", exc_info=True)
+
+    return guarded

@@ -1,0 +1,119 @@
+"""The loader: where `serve` reforks, it loads the application, and the master never does.
+
+A master that has loaded the application has that code to its end: only a second master (USR2) has
+new code, and as much memory again.  A loader can be replaced.  It is the first mold of its code.
+
+    master                          loader
+      | opens the metrics' port, prepares
+      | fork ------------------------>|
+      |                               | after HUP: reads the configuration again
+      |                               | loads the application, warms up, prepares
+      |<---------- mold, or refused --|
+      | sockets --------------------->|
+      | fork AGE -------------------->| forks: see `_gunicorn_mold`
+
+At the start the master waits for it, and ends with its status if it fails.  After HUP the workers
+go on serving meanwhile, and a loader that fails changes nothing.
+
+A loader stays when a worker has become the mold: it is the last one to fall back to, and has what
+the application runs once beside its workers, a scheduler for example.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+import socket
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.arbiter import Arbiter
+from gunicorn.errors import HaltServer
+from gunicorn.workers.workertmp import WorkerTmp
+
+from cpythonplus.prefork._guarding import in_one_line
+from cpythonplus.prefork._gunicorn.mold import End, RefusedError
+from cpythonplus.prefork._gunicorn.reforking import refusal
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._gunicorn.service import Service
+
+__all__ = ["load"]
+
+_PR_SET_PDEATHSIG = 1
+_FAILED_STATUS = 1
+
+
+def load(service: Service, server: Any, *, rereads: bool = False) -> None:
+    """Load the application in this process; RefusedError, which the master logs, if that fails.
+
+    rereads: read the configuration again before.
+    """
+    _end_with_parent(server.pid)
+    what = "the configuration cannot be used"
+    try:
+        if rereads:
+            _read_again(service, server)
+        what = "the application cannot be loaded"
+        service.load(server)
+    except (End, RefusedError):
+        raise
+    except SystemExit as error:
+        raise _refused(what, error) from None
+    except HaltServer as error:
+        raise RefusedError(error.reason, error.exit_status) from None
+    except BaseException as error:
+        server.log.debug("%s; the traceback:", what, exc_info=error)
+        why = f"{what}: {in_one_line(error)}"
+        raise RefusedError(why, Arbiter.APP_LOAD_ERROR) from None
+
+
+def _refused(what: str, error: SystemExit) -> RefusedError:
+    """Return why a loader refuses whose code has called sys.exit."""
+    if error.code is not None and not isinstance(error.code, int):
+        return RefusedError(f"{what}: {error.code}", _FAILED_STATUS)
+    status = (error.code or 0) & 0xFF or _FAILED_STATUS
+    reason = error.__context__  # where it was called for that: then there is a line on stderr
+    if reason is None:
+        return RefusedError(f"{what}: sys.exit({error.code}) was called", status)
+    return RefusedError(f"{what}: {in_one_line(reason)}", status, told=True)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Have a loader end also while it loads, when it could not see that the master has."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise End
+
+
+def _read_again(service: Service, server: Any) -> None:
+    """Take over the configuration as it is now, as gunicorn's master does after HUP."""
+    before = server.cfg
+    for name in before.env:
+        if name in before.env_orig:
+            os.environ[name] = before.env_orig[name]
+        else:
+            os.environ.pop(name, None)
+    server.app.reload()
+    server.setup(server.app)
+    why = refusal(server.cfg) if service.options.refork else "it is off there"
+    if why:
+        raise RefusedError(f"reforking ends with a restart only: {why}", _FAILED_STATUS)
+    _check_takeover(before, server.cfg)
+
+
+def _check_takeover(before: Any, after: Any) -> None:
+    """Try here what would end the master when it takes the configuration over; OSError."""
+    WorkerTmp(after).close()
+    if after.pidfile and not os.access(os.path.dirname(after.pidfile) or ".", os.W_OK):  # noqa: PTH120
+        raise OSError(errno.EACCES, "the pid file cannot be written", after.pidfile)
+    for address in after.address:
+        if isinstance(address, tuple) and address not in before.address:
+            family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+            with socket.socket(family) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind(address)

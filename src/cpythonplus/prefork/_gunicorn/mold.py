@@ -1,0 +1,320 @@
+"""The mold: a worker that has served for a while, and from then on only forks.
+
+Objects that the application makes in its first requests, caches, compiled templates, connections'
+classes, are in each worker's own memory.  Forked from a worker that has them, the next workers
+share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, docs/REFORKING.md.
+
+    master            worker that was chosen      helper                 new worker
+      | mold             |
+      |----------------->| serves what it has begun; run() returns
+      |          molding | SystemExit of class Molding, up to Overseer.spawn_worker
+      |<-----------------|
+      |                  | closes pools, looks for threads, prepares
+      |             mold |
+      |<-----------------| waits
+      | fork AGE         |
+      |----------------->| forks --------------------> |
+      |       worker PID, descriptors                  | gunicorn's spawn_worker() forks -> |
+      |<-----------------------------------------------| ends           waits for that <----|
+      |           forked |                                                                  |
+      |<-----------------| has waited for the helper                 now the master's child |
+
+The kernel gives the new worker to the master when the helper ends, for the master is a child
+subreaper (prctl(2)).  A worker is so always the master's child, and gunicorn manages it as ever.
+
+The first mold was no worker: see `_gunicorn_loader`.
+
+The mold ends when its line to the master does, or when the master is not its parent any more.
+
+Rejected: clone(CLONE_PARENT), which makes a child of the master in one step.  It runs no fork
+handlers, neither of the C library nor of Python.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import time
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cpythonplus import prefork
+from cpythonplus._base.text.sizes import format_size
+from cpythonplus.prefork._blame.sharing import process_memory
+from cpythonplus.prefork._fork.lost_threads import lost
+from cpythonplus.prefork._guarding import Guard, in_one_line, tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cpythonplus.prefork._gunicorn.service import Service
+
+__all__ = [
+    "GROWN_SHARE",
+    "End",
+    "Molding",
+    "RefusedError",
+    "become",
+    "close_listeners",
+    "deliver",
+    "keep_listeners",
+    "prepare_worker",
+    "serve_then_mold",
+    "wait_for_parent",
+]
+
+GROWN_SHARE = 0.5
+"""A later generation may not have more memory of its own than this share of what it shares."""
+
+_TURN_S = 1.0
+_THREADS_END_S = 2.0
+_HELPER_S = 20.0
+_PARENT_S = 5.0
+_LEAVE_S = 10
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+
+
+class Molding(SystemExit):
+    """Ends the part of a worker that serves, in the one that becomes the mold.
+
+    A SystemExit, which no version of gunicorn takes for a failure on its way.
+    """
+
+
+class End(KeyboardInterrupt):
+    """The mold is to end.  As Ctrl-C does, it gets through a Guard."""
+
+
+class RefusedError(Exception):
+    """This process may not be the mold; it says why, and ends with `status`.
+
+    told: a line on stderr has said so already.
+    """
+
+    def __init__(self, why: str, status: int = 0, *, told: bool = False) -> None:
+        super().__init__(why)
+        self.status = status
+        self.told = told
+
+
+def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) -> None:
+    """Let a worker serve by `run`; raise Molding when that ends, if it was chosen meanwhile."""
+    try:
+        run()
+    except SystemExit as error:
+        if not is_chosen() or error.code not in {None, 0}:
+            raise
+    if is_chosen():
+        raise Molding(0)
+
+
+def keep_listeners(listeners: list[Any]) -> Callable[[], None]:
+    """Return what opens the listening sockets again that a worker closes as it stops serving."""
+    kept = [(each, each.sock.dup()) for each in listeners if getattr(each, "sock", None)]
+
+    def reopen() -> None:
+        for listener, copy in kept:
+            with suppress(OSError):
+                if listener.sock is not None:
+                    listener.sock.close()
+            listener.sock = copy
+
+    return reopen
+
+
+def close_listeners(listeners: list[Any]) -> None:
+    """Close a worker's own listening sockets (reuse_port): nobody accepts from them any more."""
+    for each in listeners:
+        with suppress(OSError):
+            if getattr(each, "sock", None) is not None:
+                each.sock.close()
+
+
+def wait_for_parent(worker: Any) -> None:
+    """In a new worker: wait until the helper that has forked it is gone.
+
+    A worker ends whose parent is not the master.
+    """
+    end = time.monotonic() + _PARENT_S
+    while os.getppid() != worker.ppid and time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def become(service: Service, server: Any, prepare: Callable[[Service, Any], None]) -> None:
+    """Be the mold, until the process ends.  Returns in each helper, which is to fork a worker.
+
+    prepare: what comes before the first fork; raises RefusedError where there may be none.
+    """
+    status = 0
+    try:
+        try:
+            ends: list[int] = []
+            _handle_signals(server, ends)
+            prepare(service, server)
+            _handle_signals(server, ends)  # an application may set others while it is imported
+            if not ends:
+                service.say(server.pid, "mold", *_memory())
+            while not ends and _fork_next(service, server):
+                pass
+            if not ends:
+                return  # an end signal in `else` would pass by
+        except RefusedError as error:
+            _take_no_more_signals()
+            status = error.status
+            service.say(server.pid, "told" if error.told else "refused", error)
+    except (KeyboardInterrupt, EOFError, ConnectionError):
+        pass
+    except BaseException as error:  # noqa: BLE001  # up the stack is the master's loop
+        tell(server.log, "this mold ends", error)
+    _take_no_more_signals()
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_LEAVE_S)  # a thread or an exit function of the application may never end
+    prefork.fast_exit(status)
+
+
+def _take_no_more_signals() -> None:
+    with suppress(End):  # of one that has come already
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    for number in _ENDING:
+        signal.signal(number, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+
+
+def prepare_worker(service: Service, server: Any) -> None:
+    """Make a mold of a worker that serves no more."""
+    service.say(server.pid, "molding")
+    why = "it could not be prepared"
+    with Guard(server.log, "making this process a mold"):
+        why = _prepare(service, server)
+    if why:
+        raise RefusedError(why)
+
+
+def _prepare(service: Service, server: Any) -> str:
+    """Forget the worker, close what must not be shared, prepare; return what forbids to fork."""
+    server.WORKERS.clear()
+    service.forget_worker()
+    service.close_connections(known=True)
+    service.end_threads(tell=False)  # here, for each helper is forked from this process
+    why = _unfit(service.generation)
+    if not why:
+        service.prepare_anew()
+        service.prepare()
+    return why
+
+
+def _unfit(generation: int) -> str:
+    end = time.monotonic() + _THREADS_END_S
+    while (threads := lost()) and time.monotonic() < end:
+        time.sleep(0.05)
+    if threads:
+        return f"it has threads that a fork would lose: {', '.join(map(str, threads))}"
+    resident, private = _memory()
+    shared = max(resident - private, 1)
+    if generation > 1 and private > GROWN_SHARE * shared:
+        kinds = Counter(map(type, gc.get_objects())).most_common(4)
+        most = ", ".join(f"{count:,} {kind.__qualname__}" for kind, count in kinds)
+        return (
+            f"it has {format_size(private)} of its own beside {format_size(shared)} that are"
+            f" shared; most of its new objects: {most}"
+        )
+    return ""
+
+
+def _memory() -> tuple[int, int]:
+    """Return resident and private bytes of this process; zeros where they are not to be had."""
+    with suppress(OSError, RuntimeError):
+        memory = process_memory(os.getpid())
+        return memory.resident_bytes, memory.private_bytes
+    return 0, 0
+
+
+def _handle_signals(server: Any, ends: list[int]) -> None:
+    """Take what the master sends to all its workers; see `Reforking.signal`.
+
+    What ends the mold is added to `ends` too: the exception that comes with it is lost in a
+    destructor, or in code that catches everything.
+    """
+
+    def end(number: int, _: object) -> NoReturn:
+        ends.append(number)
+        raise End
+
+    def reopen(*_: object) -> None:
+        server.log.reopen_files()
+
+    signal.set_wakeup_fd(-1)
+    for number in _ENDING:
+        signal.signal(number, end)
+    signal.signal(signal.SIGUSR1, reopen)
+    for number in (signal.SIGHUP, signal.SIGWINCH):
+        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited over an exec
+    for number in (signal.SIGCHLD, signal.SIGABRT, signal.SIGALRM):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)  # a loader's are held back until here
+
+
+def _fork_next(service: Service, server: Any) -> bool:
+    """Wait for the master and do what it says; False in a helper.  EOFError: the master is gone."""
+    channel = service.channel
+    message = channel.receive(_TURN_S) if channel is not None else None
+    if channel is None or message is None:
+        if os.getppid() != server.pid:
+            raise EOFError
+        return True
+    words, descriptors = message
+    if words[0] == "sockets":
+        service.take_sockets(server, descriptors, has_port=words[1] == "port")
+    if words[0] != "fork":
+        return True
+    age = int(words[1])
+    pid = os.fork()
+    if pid == 0:
+        service.helper_pid = os.getpid()
+        server.worker_age = age - 1
+        return False
+    _wait_for(pid)
+    channel.send("forked", age)
+    service.describe()
+    return True
+
+
+def _wait_for(pid: int) -> None:
+    """Wait until a helper has ended; one that hangs, in somebody's fork handler, is killed."""
+    end = time.monotonic() + _HELPER_S
+    with suppress(ChildProcessError):  # somebody else has reaped it
+        while not os.waitpid(pid, os.WNOHANG)[0]:
+            if time.monotonic() > end:
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return
+            time.sleep(0.001)
+
+
+def deliver(service: Service, server: Any, error: BaseException | None = None) -> NoReturn:
+    """End a helper: hand the worker over to the master, or say why there is none."""
+    try:
+        _deliver(service, server, error)
+    except Exception as problem:  # noqa: BLE001  # this process may not go on in any case
+        for pid in server.WORKERS:  # it would serve, and nobody would know it
+            os.kill(pid, signal.SIGKILL)
+        server.log.error("a new worker is lost: %s", in_one_line(problem))  # noqa: TRY400
+    finally:
+        os._exit(0)
+
+
+def _deliver(service: Service, server: Any, error: BaseException | None) -> None:
+    channel = service.channel
+    if channel is None:
+        return
+    if error is not None:
+        channel.send("failed", in_one_line(error))
+        return
+    ((pid, worker),) = server.WORKERS.items()
+    line = service.lines[worker.age]
+    channel.send("worker", pid, descriptors=(worker.tmp.fileno(), line.fileno()))

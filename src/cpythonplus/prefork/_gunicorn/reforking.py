@@ -1,0 +1,680 @@
+"""Reforking, in gunicorn's master: which worker becomes the mold, and who is forked from it.
+
+    loader      loads the application, and is the first mold: see `_gunicorn_loader`
+    chosen      the worker with the most requests, when it has served enough
+    mold        it serves no more, and forks: see `_gunicorn_mold`
+    renewed     the workers of the generation before leave one after another, each as when it is
+                recycled: no request is refused, and the next one leaves when the last is replaced
+
+A mold is in use when a worker that it forked has served its first turn.  Until then the one before
+stays, and is used again if this one fails; after it the loader is.  With none at all the
+application is loaded again.
+
+Generation 0 are the workers that the first loader forks.
+"""
+
+# What gunicorn's classes are differs from version to version.
+# ruff: noqa: ANN401
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import signal
+from contextlib import suppress
+from dataclasses import dataclass, field
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from gunicorn.errors import HaltServer
+
+from cpythonplus._base.text.sizes import format_size
+from cpythonplus.prefork._applications import comes_from
+from cpythonplus.prefork._blame.sharing import private_bytes
+from cpythonplus.prefork._board.channel import Channel
+from cpythonplus.prefork._guarding import tell
+from cpythonplus.prefork._gunicorn.lingering import LINGERING
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._gunicorn.service import Service
+
+__all__ = ["OWN_ASGI", "Reforking", "is_known", "refusal"]
+
+_PR_SET_CHILD_SUBREAPER = 36
+_ANSWER_S = 30.0
+_PREPARE_S = 120.0
+_MEASURE_S = 30.0
+_END_S = 2.0
+_LOOK_S = 0.01
+_TURN_S = 0.2
+_LEAVE_S = 12.0
+_DESCRIPTORS = 2  # of a worker: its file and its line
+_AGAIN_S = 10.0
+_FAILED_STATUS = 1
+_GROWN_BYTES = 32 << 20
+OWN_ASGI = "gunicorn.workers.gasgi"
+"""The module of gunicorn's own ASGI worker."""
+_MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", *LINGERING, OWN_ASGI)
+
+
+def is_known(worker_class: type) -> bool:
+    """Whether it is known how such a worker serves its requests: in threads, or with asyncio."""
+    homes = [kind.__module__ for kind in worker_class.__mro__]
+    others = ("gevent", "eventlet", "tornado")
+    return comes_from(worker_class, *_MODULES) and not any(
+        word in home for home in homes for word in others
+    )
+
+
+def refusal(cfg: Any) -> str:
+    """Return why a server with this configuration cannot refork; or nothing."""
+    worker_class = cfg.worker_class
+    if not is_known(worker_class) or comes_from(worker_class, OWN_ASGI):
+        return f"workers of class {cfg.worker_class_str} cannot be reforked"
+    if not cfg.preload_app:
+        return "the application is loaded in each worker (preload_app is off)"
+    if cfg.initgroups and cfg.uid != os.geteuid():
+        return "initgroups needs root, and a worker that has served is another user"
+    if not hasattr(ctypes.CDLL(None), "prctl"):
+        return "prctl is missing"
+    return ""
+
+
+@dataclass(slots=True)
+class _Mold:
+    """A process that forks workers.
+
+    good: one that it forked has served.  listens: it has the sockets that the master listens at.
+    """
+
+    pid: int
+    line: Channel
+    generation: int
+    good: bool = False
+    listens: bool = True
+
+
+@dataclass(slots=True)
+class _Loader:
+    """A process that loads the application.
+
+    rereads: after HUP, so that the master takes over the configuration when it is ready.
+    """
+
+    pid: int
+    line: Channel
+    rereads: bool
+    ready: bool = False
+
+
+@dataclass(slots=True)
+class _Chosen:
+    """A worker that is to become the mold.
+
+    serving: it has not said yet that it serves no more.  until: when it is given up, on the
+    monotonic clock.
+    """
+
+    pid: int
+    age: int
+    until: float
+    serving: bool = True
+
+
+@dataclass(slots=True)
+class Reforking:
+    """What a master knows of its molds; nothing of it is used in other processes."""
+
+    service: Service
+    generation: int = 0
+    """The generation of the workers that are forked now."""
+    _generations: dict[int, int] = field(default_factory=dict)  # of each worker, by age
+    _mold: _Mold | None = None
+    _before: _Mold | None = None
+    _root: _Mold | None = None  # the loader of this code
+    _loader: _Loader | None = None  # that has not been used yet
+    _load_at: float = 0.0  # not to be loaded again before
+    _chosen: _Chosen | None = None
+    _reforks: int = 0  # since the configuration was read
+    _failures: int = 0
+    _served: bool = False  # any worker, since the start
+    _given_up: set[int] = field(default_factory=set)  # generations
+    _leaving: dict[int, float] = field(default_factory=dict)  # until when, by pid
+    _asked: int = 0  # the age of the worker that is to leave now
+    _asked_until: float = 0.0
+    _is_ending: bool = False  # all workers were told to end, and the molds with them
+    _count: int = 0  # generations there ever were
+    _measured_at: float = 0.0
+    _private_bytes: int = 0  # of a worker, when its generation began
+
+    def begin(self) -> None:
+        """Have the kernel give the master those whose parent has ended; OSError."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+    def look(self, server: Any) -> None:
+        """Take one step: called at least once a second."""
+        for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
+            del self._generations[age]
+        self._end_the_late()
+        self._follow_loader(server)
+        self._follow(server)
+        if self._chosen is None and not self._renew(server) and self._is_time(server):
+            self._choose(server)
+
+    def generation_of(self, age: int) -> int:
+        """Return which generation a worker is of."""
+        return self._generations.get(age, 0)
+
+    def molds(self) -> dict[int, int]:
+        """Return the molds that are there, by their generation: the current one, that before."""
+        return {each.generation: each.pid for each in reversed(self._all_molds())}
+
+    # ---- loading --------------------------------------------------------------------------------
+
+    def load(self, server: Any, *, rereads: bool = False) -> bool:
+        """Fork a loader; True in it.  rereads: after HUP, in the place of one that still loads."""
+        if not rereads and (self._loader is not None or monotonic() < self._load_at):
+            return False
+        if self._loader is not None:
+            self.drop_loader()
+        self._is_ending = False
+        try:
+            pid, line = self.service.fork_loader(server)
+        except OSError as error:
+            self._load_failed(server, str(error), rereads=rereads)
+            return False
+        if pid == 0:
+            for each in (line, *(mold.line for mold in self._all_molds())):
+                each.close()
+            return True
+        self._loader = _Loader(pid, line, rereads)
+        return False
+
+    def wait_for_load(self, server: Any) -> None:
+        """At the start: wait for the loader; HaltServer with its status if it fails."""
+        while (loader := self._loader) is not None:
+            words, status = ["refused"], None
+            with suppress(EOFError):
+                message = loader.line.receive(_TURN_S)
+                status = _reap(loader.pid) if message is None else None
+                if message is None and status is None:
+                    continue  # a child of its own may have the line still
+                words = message[0] if message is not None else words
+            if words[0] == "mold":
+                self._use_loader(server, loader, *map(int, words[1:3]))
+                continue
+            end = monotonic() + _LEAVE_S
+            while status is None and (status := _reap(loader.pid)) is None:
+                if monotonic() > end:
+                    _terminate(loader.pid, signal.SIGKILL)
+                sleep(_LOOK_S)
+            why = "" if words[0] == "told" else " ".join(words[1:])
+            if status < 0:
+                why = why or f"loading the application was ended by signal {-status}"
+            elif words == ["refused"]:
+                why = f"the application has ended the process that loads it (status {status})"
+            raise HaltServer(why, max(status, _FAILED_STATUS))
+
+    @property
+    def has_reloaded(self) -> bool:
+        """Whether a loader is ready with the configuration that the master is to take over."""
+        return self._loader is not None and self._loader.ready
+
+    def begin_again(self, server: Any) -> None:
+        """After HUP: use the new loader; the molds before have old code."""
+        loader, chosen = self._loader, self._chosen
+        if loader is None:
+            return
+        if chosen is not None and not chosen.serving:
+            self._let_end(chosen.pid)
+        self._chosen = None
+        before = self._mold if self._mold is not None and self._mold.good else self._before
+        molds, self._root = self._all_molds(), None
+        for each in molds:
+            each.listens = False  # there, if the address is another one
+            if each is not before:
+                self._end(each)
+        self._count += 1
+        self._reforks = self._failures = 0
+        self._use_root(loader)
+        self._before = before
+        server.log.info("workers of generation %d have the new code", self._count)
+
+    def drop_loader(self) -> None:
+        """Forget a loader that is not to be used."""
+        loader, self._loader = self._loader, None
+        if loader is not None:
+            loader.line.close()
+            self._let_end(loader.pid)
+
+    def _let_end(self, pid: int, number: int = signal.SIGTERM) -> None:
+        """Have a process end that only forks, or loads: one that does not is killed later."""
+        _terminate(pid, number)
+        self._leaving[pid] = monotonic() + _LEAVE_S
+
+    def _end_the_late(self) -> None:
+        for pid, until in list(self._leaving.items()):
+            if _reap(pid) is not None:
+                del self._leaving[pid]
+            elif monotonic() > until:
+                _terminate(pid, signal.SIGKILL)
+
+    def _follow_loader(self, server: Any) -> None:
+        loader = self._loader
+        if loader is None or loader.ready:
+            return
+        words = ["refused", "it has ended"]
+        with suppress(EOFError, OSError):
+            message = loader.line.receive()
+            if message is None:
+                return
+            words = message[0]
+        if words[0] == "mold":
+            self._use_loader(server, loader, *map(int, words[1:3]))
+            return
+        self._load_failed(server, " ".join(words[1:]), rereads=loader.rereads)
+
+    def _load_failed(self, server: Any, why: str, *, rereads: bool) -> None:
+        self.drop_loader()
+        self._load_at = monotonic() + _AGAIN_S
+        if rereads:
+            server.log.error("HUP failed, the workers continue unchanged: %s", why)
+        else:
+            server.log.error(
+                "no worker can be forked: %s. The application is loaded again in %.0f s",
+                why,
+                _AGAIN_S,
+            )
+
+    def _use_loader(self, server: Any, loader: _Loader, resident: int, private: int) -> None:
+        server.log.info(
+            "process %d has loaded the application (%s, %s of it its own)",
+            loader.pid,
+            format_size(resident),
+            format_size(private),
+        )
+        if loader.rereads:
+            loader.ready = True
+        else:
+            self._use_root(loader)
+
+    def _use_root(self, loader: _Loader) -> None:
+        self._loader = None
+        self._root = _Mold(loader.pid, loader.line, self._count, listens=False)
+        self._use_mold(self._root)
+
+    def _use_mold(self, mold: _Mold) -> None:
+        """Have the next workers forked from a mold, which begins a generation."""
+        self._mold, self.generation = mold, mold.generation
+        self._measured_at, self._private_bytes = monotonic(), 0
+
+    # ---- molds ----------------------------------------------------------------------------------
+
+    def _is_time(self, server: Any) -> bool:
+        workers = list(server.WORKERS.values())
+        if len(workers) < server.num_workers or not all(self._is_current(each) for each in workers):
+            return False
+        wanted = self.service.options.refork_after << min(self._reforks + self._failures, 32)
+        if server.cfg.max_requests:
+            wanted = min(wanted, server.cfg.max_requests * 3 // 4)  # none lives for longer
+        return max(self._requests(server).values(), default=0) >= wanted or self._have_grown(server)
+
+    def _is_current(self, worker: Any) -> bool:
+        is_ready = "ready" in self.service.said(worker.age)
+        return is_ready and self.generation_of(worker.age) == self.generation
+
+    def _requests(self, server: Any) -> dict[int, int]:
+        board = self.service.board
+        rows = board.snapshot().workers if board is not None else ()
+        return {row.pid: row.requests for row in rows if row.pid in server.WORKERS}
+
+    def _have_grown(self, server: Any) -> bool:
+        """Whether the workers' own memory has grown much since their generation began."""
+        if monotonic() < self._measured_at + _MEASURE_S or self._failures:
+            return False
+        self._measured_at = monotonic()
+        sizes = []
+        for pid in server.WORKERS:
+            with suppress(OSError, RuntimeError):
+                sizes.append(private_bytes(pid))
+        mean = sum(sizes) // max(len(sizes), 1)
+        if not self._private_bytes:
+            self._private_bytes = mean
+        return mean > self._private_bytes + _GROWN_BYTES
+
+    def _choose(self, server: Any) -> None:
+        requests = self._requests(server)
+        pid = max(server.WORKERS, key=lambda each: requests.get(each, 0))
+        age = server.WORKERS[pid].age
+        if not self.service.ask(age, "mold", self._reforks + 1):
+            return
+        limit = server.cfg.graceful_timeout + _PREPARE_S
+        self._chosen = _Chosen(pid, age, monotonic() + limit)
+        server.log.info(
+            "worker %d has served %d requests and becomes the mold of the next workers",
+            pid,
+            requests.get(pid, 0),
+        )
+
+    def _follow(self, server: Any) -> None:
+        """Hear what the chosen worker says, and give it up when it takes too long."""
+        chosen = self._chosen
+        if chosen is None:
+            return
+        said = self.service.said(chosen.age)
+        if chosen.serving and "molding" in said:
+            chosen.serving = False
+            self._take_off(server, chosen)
+        if "mold" in said:
+            self._chosen = None
+            self._use(server, chosen, *map(int, said["mold"][:2]))
+        elif "refused" in said:
+            self._give_up(server, " ".join(said["refused"]))
+        elif chosen.serving and chosen.pid not in server.WORKERS:
+            self._failures -= 1  # by max_requests, say
+            self._give_up(server, "it has ended")
+        elif monotonic() > chosen.until:
+            _terminate(chosen.pid, signal.SIGKILL)
+            self._give_up(server, "it took too long")
+
+    def _take_off(self, server: Any, chosen: _Chosen) -> None:
+        """Have a worker that serves no more not count as one; its place is filled at once."""
+        worker = server.WORKERS.pop(chosen.pid, None)
+        if worker is not None:
+            worker.tmp.close()
+        if self.service.board is not None:
+            self.service.board.ended(chosen.pid, "refork")
+
+    def _use(self, server: Any, chosen: _Chosen, resident: int, private: int) -> None:
+        self._count += 1
+        self._reforks += 1
+        if self._mold is not None and self._mold.good:
+            self._end(self._before)
+            self._before = self._mold
+        else:
+            self._end(self._mold)
+        self._use_mold(_Mold(chosen.pid, self.service.lines.pop(chosen.age), self._count))
+        server.log.info(
+            "workers of generation %d are forked from process %d (%s, %s of it its own)",
+            self.generation,
+            chosen.pid,
+            format_size(resident),
+            format_size(private),
+        )
+
+    def _give_up(self, server: Any, why: str) -> None:
+        chosen, self._chosen = self._chosen, None
+        self._failures += 1
+        if chosen is not None:
+            self.service.forget(chosen.age)
+            server.log.warning(
+                "worker %d does not become the mold: %s. Workers are forked as before",
+                chosen.pid,
+                why,
+            )
+
+    def _fail(self, server: Any, why: str) -> None:
+        """Use the mold before the current one, or else the loader, or else a new one."""
+        mold = self._mold
+        if mold is None:
+            return
+        if mold is self._root:
+            self._root = None
+        self._mold, self._before = self._before or self._root, None
+        self._failures += 1
+        self._end(mold, signal.SIGKILL)
+        source = "a process that loads the application again"
+        if self._mold is None and not self._has_served(server):
+            raise HaltServer(f"no worker can be forked: {why}", _FAILED_STATUS)
+        if self._mold is not None:
+            self.generation = self._mold.generation
+            source = f"process {self._mold.pid}"
+        server.log.warning(
+            "the mold, process %d, is given up: %s. Workers are forked from %s",
+            mold.pid,
+            why,
+            source,
+        )
+
+    def _has_served(self, server: Any) -> bool:
+        """Whether any worker has served its first turn since the start."""
+        self.service.hear()
+        said = (self.service.said(each.age) for each in server.WORKERS.values())
+        self._served = self._served or any("ready" in each for each in said)
+        return self._served
+
+    def _end(self, mold: _Mold | None, number: int = signal.SIGTERM) -> None:
+        if mold is not None and mold is not self._root:
+            mold.line.close()
+            self._let_end(mold.pid, number)
+
+    def _all_molds(self) -> list[_Mold]:
+        found = {each.pid: each for each in (self._mold, self._before, self._root) if each}
+        return list(found.values())
+
+    # ---- workers --------------------------------------------------------------------------------
+
+    def spawn(self, server: Any) -> bool:
+        """Have the mold fork a worker; False where there is none, or it cannot."""
+        while (mold := self._mold) is not None:
+            try:
+                if not mold.listens:
+                    descriptors, port = self.service.sockets(server)
+                    mold.line.send("sockets", port, descriptors=tuple(descriptors))
+                    mold.listens = True
+                self._spawn(server, mold)
+            except (EOFError, ConnectionError, TimeoutError, RuntimeError) as error:
+                self._fail(server, str(error))
+            except Exception as error:  # noqa: BLE001  # this process lacks something: descriptors
+                tell(server.log, "no worker can be forked now", error)
+                return True
+            else:
+                return True
+        return False
+
+    @staticmethod
+    def _forked(line: Channel, age: int) -> tuple[int, list[int]]:
+        """Have a mold fork a worker; returns its number, and its file's and line's descriptors."""
+        line.send("fork", age)
+        found: list[tuple[int, list[int]]] = []
+        try:
+            _wait_for_fork(line, age, found)
+        except BaseException:
+            for pid, descriptors in found:  # it would serve, and nobody would know it
+                for each in descriptors:
+                    os.close(each)
+                _terminate(pid, signal.SIGKILL)
+            raise
+        if not found:
+            raise RuntimeError("its helper ended without a worker")
+        return found[0]
+
+    def _spawn(self, server: Any, mold: _Mold) -> None:
+        age = server.worker_age + 1
+        worker = server.worker_class(
+            age,
+            server.pid,
+            server.LISTENERS,
+            server.app,
+            server.timeout / 2.0,
+            server.cfg,
+            server.log,
+        )
+        worker.tmp.close()
+        server.worker_age = age  # what a failed fork still says is not about the next one
+        pid, (file, line) = self._forked(mold.line, age)
+        worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
+        worker.pid = pid
+        self.service.lines[age] = Channel.of(line)
+        self._generations[age] = mold.generation
+        server.WORKERS[pid] = worker
+        if hasattr(server, "_stats"):
+            server._stats["workers_spawned"] += 1  # noqa: SLF001  # gunicorn 25 on
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return
+        # Reaped already, by a signal handler, as nobody's.
+        del server.WORKERS[pid]
+        worker.tmp.close()
+        raise RuntimeError("its worker has ended at once")
+
+    def _renew(self, server: Any) -> bool:
+        """Have one worker after another leave that is older than the mold; False: none is left."""
+        workers = sorted(server.WORKERS.values(), key=lambda each: each.age)
+        mold = self._mold
+        if mold is not None and not mold.good:
+            of_it = [each for each in workers if self._is_current(each)]
+            if of_it:
+                mold.good = self._served = True
+                self._failures = 0
+                self._end(self._before)
+                self._before = None
+        old = [each for each in workers if self.generation_of(each.age) != self.generation]
+        waited = [each for each in old if each.age == self._asked]
+        if waited and not self.service.is_leaving(waited[0]):
+            if monotonic() > self._asked_until:
+                self._asked_until = monotonic() + server.cfg.graceful_timeout
+                server.kill_worker(waited[0].pid, signal.SIGTERM)
+            return True
+        staying = [each for each in old if not self.service.is_leaving(each)]
+        serving = [each for each in workers if not self.service.is_leaving(each)]
+        if (
+            staying
+            and len(serving) >= server.num_workers
+            and all("ready" in self.service.said(each.age) for each in serving)
+        ):
+            self._asked = staying[0].age
+            self._asked_until = monotonic() + server.cfg.graceful_timeout
+            self.service.ask(self._asked, "leave", "refork")
+        return bool(staying)
+
+    # ---- ends -----------------------------------------------------------------------------------
+
+    def look_at_the_dead(self, server: Any) -> None:
+        """Reap what gunicorn may not see: it would take their statuses for those of workers.
+
+        That is molds, workers that a mold has forked in vain, and whatever the kernel has given to
+        this process because its parent has ended.
+        """
+        _reap_strangers(server, self._pids())
+        if self._is_ending:
+            return
+        self._look_at_molds(server)
+        self._look_at_new_workers(server)
+
+    def _look_at_molds(self, server: Any) -> None:
+        for each in self._all_molds():
+            if _reap(each.pid) is None:
+                continue
+            if each is self._mold:
+                self._fail(server, "it has ended")
+            self._before = None if each is self._before else self._before
+            if each is self._root:
+                self._root = None
+                server.log.warning("process %d, which loaded the application, has ended", each.pid)
+        loader = self._loader
+        if loader is not None and _reap(loader.pid) is not None:
+            loader.ready = False
+            self._follow_loader(server)
+            if self._loader is not None:  # it had said that it is ready
+                self._load_failed(server, "it has ended", rereads=True)
+        chosen = self._chosen
+        if chosen is not None and not chosen.serving and _reap(chosen.pid) is not None:
+            self.service.hear()
+            self._follow(server)
+            if self._chosen is not None:
+                self._give_up(server, "it has ended")
+
+    def _look_at_new_workers(self, server: Any) -> None:
+        """Give a mold up whose worker cannot boot, if there is another one to go back to."""
+        mold, doomed = self._mold, set(self._given_up)
+        if mold is not None and not mold.good and (self._before or self._root is not mold):
+            doomed.add(mold.generation)
+        for pid, worker in list(server.WORKERS.items()):
+            generation = self.generation_of(worker.age)
+            if generation not in doomed or "ready" in self.service.said(worker.age):
+                continue
+            status = _exited(pid)
+            if not status:
+                continue
+            _reap(pid)
+            del server.WORKERS[pid]
+            worker.tmp.close()
+            server.cfg.child_exit(server, worker)
+            if self._mold is mold is not None and generation == mold.generation:
+                self._given_up.add(generation)
+                self._fail(server, f"its worker {pid} ended before it served (status {status})")
+
+    def signal(self, number: int) -> None:
+        """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
+        self._is_ending |= number in {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
+        end = monotonic() + _END_S
+        for pid in self._pids():
+            while number == signal.SIGKILL and _reap(pid) is None and monotonic() < end:
+                sleep(_LOOK_S)
+            _terminate(pid, number)
+
+    def _pids(self) -> list[int]:
+        """Return the processes that only fork, or are about to."""
+        pids = [each.pid for each in self._all_molds()]
+        if self._loader is not None:
+            pids.append(self._loader.pid)
+        pids += self._leaving.keys() - set(pids)
+        if self._chosen is not None and not self._chosen.serving:
+            pids.append(self._chosen.pid)
+        return pids
+
+
+def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) -> None:
+    """Put the worker that a mold forks into `found`, and wait until its helper has ended."""
+    end = monotonic() + _ANSWER_S
+    while (message := line.receive(max(end - monotonic(), 0.001))) is not None:
+        words, descriptors = message
+        if words[0] == "worker":
+            found.append((int(words[1]), descriptors))
+            if len(descriptors) != _DESCRIPTORS:
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        elif words[0] == "failed":
+            raise RuntimeError(" ".join(words[1:]))
+        elif words[:2] == ["forked", str(age)]:
+            return
+    raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
+
+
+def _reap_strangers(server: Any, known: list[int]) -> None:
+    others = {*known, *server.WORKERS, server.reexec_pid, getattr(server, "dirty_arbiter_pid", 0)}
+    with suppress(ChildProcessError):
+        while True:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if ended is None or ended.si_pid in others:
+                return
+            os.waitpid(ended.si_pid, os.WNOHANG)
+
+
+def _exited(pid: int) -> int:
+    """Return the status of a child that has ended by itself; 0 of any other."""
+    with suppress(ChildProcessError):
+        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is not None and ended.si_code == os.CLD_EXITED:
+            return ended.si_status
+    return 0
+
+
+def _terminate(pid: int, number: int = signal.SIGTERM) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _reap(pid: int) -> int | None:
+    """Return the status of a child that has ended, as exit codes are told; None of one that runs.
+
+    -1 where somebody else has reaped it.
+    """
+    try:
+        found, status = os.waitpid(pid, os.WNOHANG)
+    except ChildProcessError:
+        return -1
+    return os.waitstatus_to_exitcode(status) if found else None

@@ -1,0 +1,80 @@
+"""Saying what a worker hangs in, before its master kills it for having been silent too long.
+
+A worker that hangs inside of C runs no Python, not even the handler of the signal that is sent to
+it, so that nothing says why.  Another one takes its place and hangs likewise, for ever.  The master
+may read its children's memory, and looks at their stacks.
+
+A worker with hard limits says on the board each second that it looks at them.  The master has to
+end one that does not.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from cpythonplus.prefork._blame.sharing import private_bytes
+from cpythonplus.prefork._fork import native_threads
+
+if TYPE_CHECKING:
+    from cpythonplus.prefork._options import Options
+
+__all__ = ["HungWorkers"]
+
+_SILENT_NS = 3 * 10**9
+_TURN_NS = 10**9
+
+
+class HungWorkers:
+    """The workers of a master that hung in their first request, one after another."""
+
+    def __init__(self) -> None:
+        self.in_a_row = 0
+        """How many, since a worker has last served a request."""
+        self._seen: dict[int, tuple[int, int]] = {}  # when one has looked, when the master saw it
+
+    def look(self, log: Any, pid: int, *, served: bool, first: bool, enough: int) -> None:  # noqa: ANN401
+        """Log the library that worker `pid` is in.
+
+        served: whether another worker has answered a request.  first: whether this one has not.
+        enough: after so many in a row one more line says so.
+        """
+        threads = native_threads.threads_of(pid)
+        # The main thread serves requests, or waits for those that do.
+        threads.sort(key=lambda each: each.tid != pid)
+        library = next((each.path for each in threads if each.library), "")
+        where = f"in {library}" if library else "in Python or the C library"
+        what = "hangs in its first request" if first else "hangs"
+        log.warning("worker %d %s, %s", pid, what, where)
+        self.in_a_row = 0 if served or not first else self.in_a_row + 1
+        if self.in_a_row and self.in_a_row % enough == 0:
+            log.error(
+                "the last %d workers have hung in their first request, %s, and new ones will:"
+                " threads or locks from before the fork are missing in them. Set OMP_NUM_THREADS=1"
+                " if that is OpenMP; else do without the warm-up, or load the library in a"
+                " post_fork hook.",
+                self.in_a_row,
+                where,
+            )
+
+    def passed(self, pid: int, looked_ns: int, options: Options) -> str:
+        """Return which hard limit a worker has passed that does not look at them; or nothing.
+
+        looked_ns: when it has looked last, 0 where it need not.
+        """
+        silent_ns = monotonic_ns() - looked_ns
+        if not looked_ns or silent_ns < _SILENT_NS:
+            self._seen.pop(pid, None)
+            return ""
+        # All were stopped, and this process too, perhaps: then they need a moment to look.
+        seen_ns, at_ns = self._seen.setdefault(pid, (looked_ns, monotonic_ns()))
+        if seen_ns != looked_ns:
+            del self._seen[pid]
+        elif monotonic_ns() - at_ns >= _TURN_NS:
+            if 0 < options.request_timeout < (silent_ns - _SILENT_NS) / 1e9:
+                return "request_timeout"
+            with suppress(OSError, RuntimeError):
+                if 0 < options.hard_private_memory < private_bytes(pid):
+                    return "hard_private_memory"
+        return ""

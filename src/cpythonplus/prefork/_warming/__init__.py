@@ -1,0 +1,1 @@
+"""Using an application before the fork: WSGI, ASGI and aiohttp."""

@@ -1,0 +1,1 @@
+"""What every tasklet does: reports, and reports on a signal."""

@@ -1,0 +1,72 @@
+"""Dumps on a signal: `kill -USR1 PID` shows what a program does, also one that is stuck."""
+
+import atexit
+import os
+import signal
+import tokenize  # noqa: F401  # linecache's, later: by then the program may have its own
+from contextlib import suppress
+from functools import partial
+
+from cpythonplus import _native
+from cpythonplus.tasklets._dump import reporting
+
+__all__ = ["dump_off", "dump_on"]
+
+# Neither can be handled; and what a faulty instruction raises would be raised again for ever.
+REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
+
+_files: dict[int, reporting.TextFile | None] = {}
+
+
+def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
+    """Have `dump` called whenever this process gets the signal, until `dump_off`.
+
+    signum: `signal.SIGUSR1`, say. file: default what sys.stderr is then. A thread of its own does
+    it, so it works while all of the program's threads wait in locks or in C calls; not while C
+    code holds the GIL. Signals that come during a dump cause one more. System calls of the
+    program are restarted where Linux does that (SA_RESTART). After a fork by `os.fork` parent and
+    child both have it; in a child that C code forks the signal is ignored, and a program that is
+    executed has its default action again. `signal.signal` takes the signal back.
+
+    Raises ValueError for no signal's number and for one that cannot be used so, OSError if
+    there can be no thread.
+    """
+    if signum not in signal.valid_signals() or signum in REFUSED:
+        raise ValueError(f"stacks cannot be printed on signal {signum!r}")
+    number = int(signum)
+    before = _files.get(number)
+    _files[number] = file
+    try:
+        _native.tasklets_dump_on(number, _dump)
+    except BaseException:
+        _files[number] = before
+        raise
+
+
+def dump_off(signum: int) -> bool:
+    """Put the handler back that the signal had before `dump_on`, also one of `signal.signal`.
+
+    Returns whether `dump_on` was in effect. A handler that was set since stays.
+    """
+    _files.pop(signum, None)
+    return _native.tasklets_dump_off(signum)
+
+
+def _dump(signum: int) -> None:
+    """Runs in the thread of dump_signal.c, which is left out."""
+    if signum not in _files:
+        return
+    heading = f"cpythonplus: signal {signum} in process {os.getpid()}\n"
+    report = reporting.text(reporting.taken(reporting.OTHERS))
+    # A terminal that is gone, a file that was closed: there is nobody to tell.
+    with suppress(OSError, ValueError):
+        reporting.write(heading + report + "\n", _files.get(signum))
+
+
+# Beside another thread a fork is told of as dangerous; and it would not be in the child.
+os.register_at_fork(
+    before=_native.tasklets_dump_pause,
+    after_in_parent=partial(_native.tasklets_dump_resume, False),  # noqa: FBT003
+    after_in_child=partial(_native.tasklets_dump_resume, True),  # noqa: FBT003
+)
+atexit.register(_native.tasklets_dump_pause)

@@ -1,0 +1,1 @@
+"""Tasklets, generators and functions as pickles and copies."""

@@ -1,0 +1,172 @@
+"""Pickles of iterators: of itertools, and others whose `__reduce__` leads to them."""
+
+import copyreg
+import itertools
+import sys
+import warnings
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from pickle import PicklingError, UnpicklingError
+from typing import Any
+
+from cpythonplus import _native
+from cpythonplus.tasklets._pickling.wrapping import reduce_as
+
+Wrap = Callable[[Any], Any]
+Reduced = tuple[Callable[..., Any], tuple[Any, ...], Any, Callable[[Any, Any], None]]
+"""What makes it, of what; its state or None, and what sets that."""
+
+
+def set_quietly(iterator: Any, state: Any) -> None:
+    """What pickle calls with an iterator that was just made; 3.12 and 3.13 warn of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        iterator.__setstate__(state)
+
+
+def _reduced_by_itself(iterator: Any) -> Reduced:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        try:
+            function, arguments, *state = iterator.__reduce_ex__(4)
+        except TypeError as error:
+            raise PicklingError(str(error)) from None
+    return function, arguments, state[0] if state else None, set_quietly
+
+
+# ---- itertools without a __reduce__, or a wrong one: all from 3.14 on, four before ---------------
+
+_EMPTY: dict[str, tuple[Any, ...]] = {
+    "accumulate": ((),),
+    "batched": ((), 1),
+    "compress": ((), ()),
+    "cycle": ((),),
+    "dropwhile": (bool, ()),
+    "filterfalse": (bool, ()),
+    "groupby": ((),),
+    "islice": ((), 0),
+    "pairwise": ((),),
+    "repeat": (None, 0),
+    "starmap": (bool, ()),
+    "takewhile": (bool, ()),
+    "_tee": ((),),
+}
+"""Arguments of one that has nothing to give; its fields are set after that."""
+
+
+def make_iterator(name: str, *arguments: Any) -> Any:
+    """What pickle calls for one of itertools."""
+    return getattr(itertools, name)(*arguments)
+
+
+def make_longest(iterators: tuple[Any, ...], fill: Any) -> Any:
+    """A zip_longest of iterators, None for one that has ended."""
+    return itertools.zip_longest(
+        *(() if each is None else each for each in iterators), fillvalue=fill
+    )
+
+
+def set_iterator_state(iterator: Any, fields: Any) -> None:
+    """What pickle calls with an iterator of itertools that was just made."""
+    try:
+        _native.itertools_restore(iterator, fields)
+    except (TypeError, ValueError) as error:
+        raise UnpicklingError(str(error)) from None
+
+
+def _reduced_by_fields(iterator: Any) -> Reduced:
+    name = type(iterator).__name__
+    fields = _native.itertools_capture(iterator)
+    arguments = _EMPTY.get(name, ())
+    match name, fields:
+        case "zip_longest", (_, _, _, iterators, _, fill):
+            return make_longest, (iterators, fill), None, set_iterator_state
+        case "_tee_dataobject", (_, source, _, running, following, values):
+            if running:
+                raise PicklingError("an iterator of itertools.tee() is being asked")
+            return make_iterator, (name, source, values, following), None, set_iterator_state
+        case "_grouper", (_, None, _):
+            return iter, ((),), None, set_iterator_state
+        case "_grouper", (_, groupby, key):
+            return make_iterator, (name, groupby, key), None, set_iterator_state
+        case "combinations" | "combinations_with_replacement" | "permutations", (_, pool, *rest):
+            arguments = pool, rest[-2]
+        case "product", (_, pools, *_):
+            arguments = pools
+    return make_iterator, (name, *arguments), fields, set_iterator_state
+
+
+KINDS = frozenset(
+    kind
+    for kind in vars(itertools).values()
+    if isinstance(kind, type) and (hasattr(kind, "__next__") or kind.__name__ == "_tee_dataobject")
+)
+"""Those of itertools, and what iterators of tee() share."""
+_LOSSY = frozenset(kind for kind in KINDS if kind.__name__ in ("groupby", "_grouper"))
+"""Their own `__reduce__` forgets the group that is being read."""
+_BY_FIELDS = frozenset(
+    kind
+    for kind in KINDS
+    if ("__reduce__" not in vars(kind) or kind in _LOSSY) and _native.itertools_are_known()
+)
+
+
+def reduced(iterator: Any) -> Reduced:
+    """How an iterator is made again; PicklingError if it cannot."""
+    if type(iterator) in _BY_FIELDS:
+        return _reduced_by_fields(iterator)
+    if type(iterator) in _LOSSY:
+        raise PicklingError("the state of an iterator of itertools.groupby() is not known here")
+    return _reduced_by_itself(iterator)
+
+
+def _reduce(iterator: Any, wrap: Wrap) -> Any:
+    function, arguments, state, setter = reduced(iterator)
+    made = function, tuple(map(wrap, arguments))
+    if state is None:
+        return made
+    state = tuple(map(wrap, state)) if type(state) is tuple else wrap(state)
+    return *made, state, None, None, setter
+
+
+def _reduce_over_a_tuple(iterator: Any, wrap: Wrap) -> Any:
+    """A chain has its iterables in one, and nobody else has that tuple."""
+    function, arguments, state, setter = reduced(iterator)
+    made = function, tuple(tuple(map(wrap, each)) for each in arguments)
+    return made if state is None else (*made, state, None, None, setter)
+
+
+def remade(function: Callable[..., Any], arguments: Any, state: Any, setter: Any) -> Any:
+    """What pickle calls for an iterator of itertools that it met by itself."""
+    made = function(*arguments)
+    if state is not None:
+        setter(made, state)
+    return made
+
+
+def _reduce_for_all(iterator: Any) -> Any:
+    return remade, reduced(iterator)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
+reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=_always)
+# What they ask may be one of those, or a generator, or call a local function.
+_OF_CONTAINERS: tuple[Any, ...] = ([], set(), {}, {}.values(), {}.items(), deque(), OrderedDict())
+_kind: Any
+for _kind in (
+    *(enumerate, filter, map, reversed, zip, type(iter(int, 1))),
+    *(type(iter(each)) for each in _OF_CONTAINERS),
+    *(type(reversed(each)) for each in _OF_CONTAINERS if hasattr(each, "__reversed__")),
+):
+    reduce_as(_kind, _reduce, pickled=_always)
+for _kind in KINDS:
+    if "__reduce__" in vars(_kind):
+        reduce_as(_kind, _reduce, pickled=_always)
+        # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
+        if _kind in _LOSSY or sys.version_info >= (3, 12):
+            copyreg.pickle(_kind, _reduce_for_all)
+    elif _kind in _BY_FIELDS:
+        reduce_as(_kind, _reduce)

@@ -1,0 +1,9 @@
+/* The types `Lock` and `RLock`. */
+#ifndef PLUS_TASKLETS_LOCKS_PY_H
+#define PLUS_TASKLETS_LOCKS_PY_H
+
+#include "../../_base/compat.h"
+
+extern PyTypeObject plus_task_lock_type, plus_task_rlock_type;
+
+#endif

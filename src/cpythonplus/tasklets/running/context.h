@@ -1,0 +1,15 @@
+/* A tasklet's context: methods and attributes of the type; prototypes as its tables want them. */
+#ifndef PLUS_TASKLETS_CONTEXT_H
+#define PLUS_TASKLETS_CONTEXT_H
+
+#include "../core/task.h"
+
+/* id() of its context, or None when it has none yet. */
+PyObject *
+plus_tasklet_context_id(PyObject *op, void *ignored);
+PyObject *
+plus_tasklet_set_context(PyObject *op, PyObject *context);
+PyObject *
+plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);
+
+#endif

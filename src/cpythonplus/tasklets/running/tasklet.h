@@ -1,0 +1,30 @@
+/* What can be done with a tasklet from outside of it.
+ *
+ * All with the GIL held.  0, or -1 with an exception, in Stackless's words.
+ */
+#ifndef PLUS_TASKLETS_TASKLET_H
+#define PLUS_TASKLETS_TASKLET_H
+
+#include "../core/task.h"
+
+int
+plus_tasklet_insert(struct plus_tasklet *task);
+int
+plus_tasklet_remove(struct plus_tasklet *task);
+PyObject *
+plus_tasklet_run(struct plus_tasklet *task, bool remove_current);
+/* Takes the bomb. */
+PyObject *
+plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb);
+PyObject *
+plus_tasklet_kill(struct plus_tasklet *task, bool pending);
+/* Has it never run again, nor end: its frames stay as they are, for ever, and so does it.  Not for the running one. */
+void
+plus_tasklet_abandon(struct plus_tasklet *task);
+int
+plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyObject *kwargs);
+/* Takes args (a tuple) and kwargs (a dict or NULL). */
+int
+plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert);
+
+#endif

@@ -1,0 +1,315 @@
+/* Parking tasklets, and ending their waits.
+ *
+ * A wait, of the tasklet that runs, in plus_park():
+ *
+ *   1. What refuses it comes first: a callback, an exception that is due, no memory for its timer.  Until then nothing
+ *      is changed.
+ *   2. It leaves the run queue for the wait queue, as PARKED, and its timer goes into the heap.  From here on who ends
+ *      the wait needs to know nothing but the tasklet.
+ *   3. asyncio's running loop is set aside, and another one runs, or the thread waits.
+ *   4. Back here, `parked` says how it ended: WOKEN (plus_unpark()), TIMED_OUT (plus_timers_fire()), or still PARKED:
+ *      an exception was sent, by kill() or throw().
+ *
+ * Whoever ends the wait does three things, in whatever thread, without letting the GIL go: plus_channel_remove(), which
+ * drops the timer, too; the word in `parked`; the run queue.  So a wait ends once, and what a lock has handed over or a
+ * descriptor's edge goes to exactly one.  If the thread of that tasklet sleeps, it is woken then.
+ *
+ * An exception may come after the wait was ended and before the tasklet runs.  `*woken` tells the caller: what it was
+ * given is to be passed on.
+ *
+ * Between what the caller has looked at (a lock that is taken, an edge that has not come) and step 2 no Python code
+ * runs: it would let other threads end a wait that has not begun.  Setting the loop aside is Python code, so it comes
+ * after that, with switches refused as in a callback.  The wait may end in it as in any other moment.
+ *
+ * The old value is kept aside: what is sent to the tasklet meanwhile is an exception, or nothing.
+ *
+ * begin_at() is the same for one that has not begun: its wait has no plus_park() to come back to.
+ */
+#include "parking.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/raise.h"
+#include "../core/bomb.h"
+#include "../core/lists.h"
+#include "switching.h"
+
+#include <math.h>
+#include <unistd.h>
+
+/* threading.TIMEOUT_MAX; with the clock's time added it is far from the end of 64 bits. */
+#define LONGEST_S 9223372036.0
+
+/* How often a wait that may not switch looks whether it is over. */
+#define LOOK_US 200
+
+enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
+
+static PyObject *get_running_loop, *set_loop_aside, *put_loop_back; /* or NULL */
+
+void
+plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back)
+{
+    Py_XSETREF(get_running_loop, Py_NewRef(get));
+    Py_XSETREF(set_loop_aside, Py_NewRef(set_aside));
+    Py_XSETREF(put_loop_back, Py_NewRef(put_back));
+}
+
+/* asyncio keeps the running loop for the thread: the tasklets that run while this one waits are not in it.  What
+ * put_back() is to get; NULL: there is no loop. */
+static PyObject *
+set_aside(void)
+{
+    PyObject *loop = get_running_loop != NULL ? PyObject_CallNoArgs(get_running_loop) : NULL;
+    PyObject *aside = NULL;
+
+    if (loop != NULL && loop != Py_None) {
+        aside = PyObject_CallNoArgs(set_loop_aside);
+    }
+    if (PyErr_Occurred()) {
+        PyErr_WriteUnraisable(set_loop_aside);
+    }
+    Py_XDECREF(loop);
+    return aside;
+}
+
+static void
+put_back(PyObject *aside)
+{
+    if (aside == NULL) {
+        return;
+    }
+    struct plus_raised raised = plus_raised_take();
+    plus_drop_result(PyObject_CallOneArg(put_loop_back, aside), put_loop_back);
+    Py_DECREF(aside);
+    plus_raised_put(raised);
+}
+
+/* Switching failed, or a signal's handler has raised while the whole thread waited. */
+static void
+take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
+{
+    if (task->blocked) {
+        plus_channel_remove(task);
+        plus_queue_unremove(task);
+    }
+    else {
+        sched->current = task; /* ended just before */
+    }
+}
+
+enum plus_parked
+plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
+          bool again, bool *woken)
+{
+    struct plus_tasklet *task = sched->running;
+    PyObject *result = NULL;
+
+    if (woken != NULL) {
+        *woken = false;
+    }
+    if (task->block_trap) {
+        PyErr_SetString(PyExc_RuntimeError, "this tasklet does not like to be blocked.");
+        return PLUS_PARKED_RAISED;
+    }
+    if (plus_refuse_in_callback(sched) || plus_raise_due(task)) {
+        return PLUS_PARKED_RAISED;
+    }
+    if (deadline_ns != PLUS_NO_DEADLINE && !plus_timers_reserve(&sched->parking.timers)) {
+        PyErr_NoMemory();
+        return PLUS_PARKED_RAISED;
+    }
+    PyObject *old = plus_claim_value(task);
+
+    task->parked_ns = plus_now_coarse_ns();
+    sched->io.eager = NULL;
+    plus_queue_remove(task);
+    plus_channel_insert(queue, task, -1, again ? queue->head : NULL);
+    task->parked = PARKED;
+    sched->parking.count++; /* plus_channel_remove() takes it back */
+    if (deadline_ns != PLUS_NO_DEADLINE) {
+        plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
+    }
+    Py_INCREF(queue); /* as long as somebody is in it */
+    sched->in_callback = true;
+    PyObject *aside = set_aside();
+
+    sched->in_callback = false;
+    if (plus_schedule(sched, task, sched->current, &result) < 0) {
+        take_back(sched, task);
+    }
+    unsigned char parked = task->parked;
+
+    task->parked = NOT_PARKED;
+    plus_set_value(task, old);
+    Py_DECREF(queue);
+    put_back(aside);
+    if (woken != NULL) {
+        *woken = parked == WOKEN;
+    }
+    if (result == NULL) {
+        return PLUS_PARKED_RAISED;
+    }
+    Py_DECREF(result);
+    return parked == TIMED_OUT ? PLUS_PARKED_TIMED_OUT : PLUS_PARKED_WOKEN;
+}
+
+int
+plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns)
+{
+    while (!is_over(arg)) {
+        if (plus_now_ns() >= deadline_ns) {
+            return 0;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        usleep(LOOK_US);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0) {
+            return -1;
+        }
+    }
+    return 1;
+}
+
+/* The queue's reference goes to the run queue. */
+static void
+end_wait(struct plus_tasklet *task, unsigned char how)
+{
+    plus_channel_remove(task);
+    task->parked = how;
+    plus_queue_insert(task);
+}
+
+void
+plus_unpark(struct plus_tasklet *task)
+{
+    end_wait(task, WOKEN);
+    plus_scheduler_wake(task->sched);
+}
+
+void
+plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns)
+{
+    while (plus_timers_earliest(&sched->parking.timers) <= now_ns) {
+        char *timer = (char *)sched->parking.timers.heap[0];
+
+        end_wait((struct plus_tasklet *)(timer - offsetof(struct plus_tasklet, timer)), TIMED_OUT);
+    }
+}
+
+static bool
+have_sleepers(struct plus_scheduler *sched)
+{
+    if (sched->parking.sleepers == NULL) {
+        sched->parking.sleepers = plus_waiters_make("sleeping");
+    }
+    return sched->parking.sleepers != NULL;
+}
+
+int
+plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (!have_sleepers(sched)) {
+        return -1;
+    }
+    if (!plus_timers_reserve(&sched->parking.timers)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    plus_channel_insert(sched->parking.sleepers, task, -1, NULL);
+    task->parked = PARKED;
+    sched->parking.count++;
+    plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
+    if (plus_timers_earliest(&sched->parking.timers) == deadline_ns) {
+        /* A callback of the loop asks for it, or a signal's handler while all wait for later times. */
+        plus_scheduler_wake(sched);
+    }
+    return 0;
+}
+
+static bool
+never(void *ignored)
+{
+    return false;
+}
+
+int
+plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns)
+{
+    if (sched->in_handler) {
+        return plus_wait_beside(never, NULL, deadline_ns);
+    }
+    if (deadline_ns <= plus_now_ns()) {
+        PyObject *aside = set_aside();
+        PyObject *result = plus_schedule_current(sched, Py_None, false);
+
+        put_back(aside);
+        Py_XDECREF(result);
+        return result != NULL ? 0 : -1;
+    }
+    if (!have_sleepers(sched)) {
+        return -1;
+    }
+    return plus_park(sched, sched->parking.sleepers, deadline_ns, false, NULL) == PLUS_PARKED_RAISED
+               ? -1
+               : 0;
+}
+
+bool
+plus_deadline_after(double seconds, uint64_t *deadline_ns)
+{
+    if (isnan(seconds)) {
+        PyErr_SetString(PyExc_ValueError, "Invalid value NaN (not a number)");
+        return false;
+    }
+    if (seconds > LONGEST_S) {
+        PyErr_SetString(PyExc_OverflowError, "timestamp too large to convert to C PyTime_t");
+        return false;
+    }
+    /* Rounded up: nobody is to wake too early. */
+    *deadline_ns = plus_now_ns() + (seconds > 0 ? (uint64_t)ceil(seconds * 1e9) : 0);
+    return true;
+}
+
+bool
+plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns)
+{
+    if (timeout == Py_None) {
+        *deadline_ns = PLUS_NO_DEADLINE;
+        return true;
+    }
+    double seconds = PyFloat_AsDouble(timeout);
+
+    return !(seconds == -1.0 && PyErr_Occurred()) && plus_deadline_after(seconds, deadline_ns);
+}
+
+/* ---- wait queues of our own ------------------------------------------------------------------- */
+
+static void
+waiters_dealloc(PyObject *op)
+{
+    plus_channel_empty((struct plus_channel *)op);
+    PyObject_Free(op);
+}
+
+/* Not seen by the garbage collector: they belong to schedulers and pollers, and so does who waits in them. */
+PyTypeObject plus_waiters_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.waiters",
+    .tp_basicsize = sizeof(struct plus_channel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = waiters_dealloc,
+};
+
+struct plus_channel *
+plus_waiters_make(const char *waits)
+{
+    struct plus_channel *queue = PyObject_New(struct plus_channel, &plus_waiters_type);
+
+    if (queue != NULL) {
+        PyObject head = queue->ob_base;
+
+        *queue = (struct plus_channel){.ob_base = head, .waits = waits, .descriptor = -1};
+    }
+    return queue;
+}

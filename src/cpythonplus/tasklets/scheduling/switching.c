@@ -1,0 +1,566 @@
+/* Leaving one tasklet of a thread for another, and the end of those that have ended.
+ *
+ * plus_schedule(prev, next) is the only way out of a tasklet that goes on later.  Its caller has put prev where it waits (the
+ * run queue, a channel, nowhere) and the value for `next` into next->tempval.  Then:
+ *
+ *   1. Every few switches, times and descriptors are looked at.  With nobody runnable, outside.c waits; with nobody
+ *      who could come, that is a deadlock, and prev or the innermost caller of run() gets it as an exception.
+ *   2. All that can refuse does so: -1 with an exception, nothing has been changed, the caller takes prev back.
+ *   3. `next` is put into the run queue.  From here on nothing fails.
+ *   4. The watchdog may name another one.  The schedule callback runs Python code, in which other threads run too: whoever
+ *      is to come is held by a reference and marked as `coming`, and is put back if it was removed meanwhile.
+ *   5. No Python code any more: a stack for `next` if it has none, `current` and `running`, the switch (fiber.c).
+ *   6. In prev again, when somebody has switched back: what the switch before has left over (a C stack, references) is let
+ *      go, the GIL is kept or not as `atomic` says, and tempval is the result, or raised if it is a bomb.
+ *
+ * A reference that must not end before the switch, as its destructor would run in a tasklet that has left already, goes
+ * to `after_switch` and ends in 6, on the other side.
+ *
+ * A tasklet ends in tasklet_entry(), on its own C stack, from which it cannot free that: it is `finished` until 6.  If its
+ * successor has not begun, that takes over the C stack and runs in the same loop: spawning and ending a thousand of them
+ * costs no switch of stacks at all.  Rejected: a scheduler of its own to which every tasklet returns; each going from one to
+ * the other would be two switches.
+ *
+ * All with the GIL held.
+ */
+/* What switches has no buffers, and the check of the stack protector would be a tenth of a switch. */
+#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
+#pragma GCC optimize("no-stack-protector")
+#endif
+
+#include "switching.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/raise.h"
+#include "../../gil/binding.h"
+#include "../core/bomb.h"
+#include "../core/cold.h"
+#include "../core/own_stack.h"
+#include "../stacks/switch.h"
+#include "../tracing/instrument.h"
+#include "../tracing/interrupts.h"
+#include "snapshot.h"
+
+PyObject *plus_error_handler, *plus_schedule_hook;
+
+/* ---- what can refuse -------------------------------------------------------------------------- */
+
+static bool at_end; /* of the interpreter: the tasklets of its main thread were killed */
+
+void
+plus_switching_end(void)
+{
+    at_end = true;
+}
+
+static bool
+refuse_here(const struct plus_scheduler *sched)
+{
+    if (sched->in_callback) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        sched->in_handler
+                            ? "a signal handler cannot switch tasklets while its whole thread waits"
+                            : "Recursive scheduler call due to callbacks!");
+        return true;
+    }
+    return false;
+}
+
+bool
+plus_refuse_leaving(const struct plus_scheduler *sched)
+{
+    if (!plus_is_runnable(sched->running)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "a finaliser cannot switch while its tasklet is being switched away");
+        return true;
+    }
+    return false;
+}
+
+bool
+plus_refuse_in_callback(const struct plus_scheduler *sched)
+{
+    return refuse_here(sched) || plus_refuse_leaving(sched);
+}
+
+/* ---- going from one to the other -------------------------------------------------------------- */
+
+/* Calls the schedule callback; its exceptions go to sys.unraisablehook. */
+static void
+call_schedule_hook(struct plus_scheduler *sched, struct plus_tasklet *prev,
+                   struct plus_tasklet *next)
+{
+    PyObject *after = sched->turn.after_switch;
+    PyObject *hook = Py_NewRef(plus_schedule_hook);
+
+    if (sched->in_callback) {
+        Py_FatalError("Recursive scheduler call due to callbacks!");
+    }
+    sched->turn.after_switch = NULL;
+    sched->in_callback = true;
+    sched->turn.coming = next;
+    if (prev != NULL && plus_is_runnable(prev)) {
+        sched->current = prev;
+    }
+    struct plus_raised raised = plus_raised_take();
+    plus_drop_result(PyObject_CallFunctionObjArgs(hook, prev != NULL ? (PyObject *)prev : Py_None,
+                                                  next != NULL ? (PyObject *)next : Py_None, NULL),
+                     hook);
+    plus_raised_put(raised);
+    sched->in_callback = false;
+    sched->turn.coming = NULL;
+    sched->turn.after_switch = after;
+    Py_DECREF(hook);
+}
+
+static void
+after_switch(struct plus_scheduler *sched)
+{
+    struct plus_tasklet *finished = sched->turn.finished;
+    PyObject *object = sched->turn.after_switch;
+
+    sched->turn.finished = NULL;
+    sched->turn.after_switch = NULL;
+    if (finished != NULL) {
+        if (finished->stack != NULL) {
+            plus_stack_give(&sched->stacks, finished->stack);
+            finished->stack = NULL;
+        }
+        Py_DECREF(finished);
+    }
+    Py_XDECREF(object);
+}
+
+static inline void
+settle(struct plus_scheduler *sched)
+{
+    if (sched->turn.finished != NULL || sched->turn.after_switch != NULL) {
+        after_switch(sched);
+    }
+    plus_follow_atomic(sched);
+}
+
+/* Inside, other threads may run and the exception that is set has to stay. */
+void
+plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
+{
+    struct plus_raised raised = plus_raised_take();
+    sched->turn.holds_gil = hold;
+    if (hold) {
+        /* Where the ground differs, or without memory, only the watchdog is kept away. */
+        sched->turn.in_section = plus_atomic_hold();
+    }
+    else if (sched->turn.in_section) {
+        plus_atomic_let_go();
+    }
+    plus_raised_put(raised);
+}
+
+/* Its frames are there.  If no more was asked for (vacating.c) it is parked here, and gets its value later. */
+static PyObject *
+receive(struct plus_tasklet *task, PyObject *value)
+{
+    struct plus_scheduler *sched = task->sched;
+
+    if (sched->turn.seated == task) {
+        sched->turn.seated = NULL;
+        plus_set_value(task, value);
+        task->uncalled = true; /* the call has no operands */
+        plus_fiber_switch(sched->tstate, &task->fiber, &sched->running->fiber);
+        task->uncalled = false;
+        plus_instrument_if_changed(sched);
+        value = plus_claim_value(task);
+        settle(sched);
+    }
+    return value;
+}
+
+/* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */
+static PyObject *
+run_function(struct plus_tasklet *task)
+{
+    PyObject *value = plus_claim_value(task);
+    PyObject *result = NULL;
+
+    plus_vacated_forget(task);
+    task->started = true;
+    if (task->sched->watch.on) {
+        plus_interrupts_begin(task->sched);
+    }
+    settle(task->sched);
+    if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb there */
+        result = plus_snapshot_run(task->func, value, receive, task);
+    }
+    else if (plus_is_bomb(value)) { /* killed before it began */
+        (void)plus_bomb_explode(value);
+    }
+    else if (task->func == NULL) { /* what a pickle has left half made */
+        Py_DECREF(value);
+        PyErr_SetString(PyExc_RuntimeError, "the tasklet was not bound to a function");
+    }
+    else {
+        Py_DECREF(value);
+        /* They stay in the tasklet, where the garbage collector sees them. */
+        result = PyObject_Call(task->func, task->args, task->kwargs);
+    }
+    if (task->sched->turn.leaving == task) {
+        return NULL; /* it goes on later, and keeps them */
+    }
+    Py_CLEAR(task->func);
+    Py_CLEAR(task->args);
+    Py_CLEAR(task->kwargs);
+    return result;
+}
+
+static struct plus_tasklet *
+wakes_up(struct plus_scheduler *sched)
+{
+    return sched->runs.count > 0 ? sched->runs.callers[sched->runs.count - 1] : sched->main;
+}
+
+/* What an exception that leaves a tasklet becomes: a bomb for main, or NULL if nothing is left of it. */
+static PyObject *
+bomb_for_main(void)
+{
+    if (PyErr_ExceptionMatches(plus_tasklet_exit)) {
+        PyErr_Clear();
+        return NULL;
+    }
+    if (plus_error_handler != NULL) {
+        PyObject *value = plus_compat_take_exception();
+        PyObject *traceback = PyException_GetTraceback(value);
+        PyObject *result =
+            PyObject_CallFunctionObjArgs(plus_error_handler, Py_TYPE(value), value,
+                                         traceback != NULL ? traceback : Py_None, NULL);
+
+        Py_DECREF(value);
+        Py_XDECREF(traceback);
+        if (result != NULL) {
+            Py_DECREF(result);
+            return NULL;
+        }
+    }
+    return plus_bomb_from_error();
+}
+
+/* Who runs after a tasklet that has ended with an exception (bomb, taken) or without one (NULL). */
+static struct plus_tasklet *
+successor(struct plus_scheduler *sched, PyObject *bomb)
+{
+    struct plus_tasklet *wakeup = wakes_up(sched);
+
+    if (bomb == NULL && sched->current == NULL && (wakeup->blocked || plus_outside(sched))) {
+        int found = plus_above.wait(sched);
+
+        if (found < 0) {
+            bomb = plus_bomb_from_error();
+        }
+        else if (found == 0) {
+            bomb = plus_above.deadlock(
+                sched, wakeup->blocked < 0
+                           ? "the main tasklet is receiving without a sender available."
+                           : "the main tasklet is sending without a receiver available.");
+        }
+    }
+    if (bomb != NULL) {
+        plus_set_value(wakeup, bomb);
+        return wakeup;
+    }
+    return sched->current != NULL ? sched->current : wakeup;
+}
+
+/* Puts `next` into the run queue if it is in none or in a channel's. */
+static void
+make_runnable(struct plus_tasklet *next)
+{
+    if (next->blocked) {
+        plus_channel_remove(next);
+        plus_queue_insert(next);
+    }
+    else if (next->next == NULL) {
+        plus_queue_insert((struct plus_tasklet *)Py_NewRef(next));
+    }
+}
+
+static void
+tasklet_entry(void);
+
+/* Whoever has no place on a stack to go on from gets one. */
+static inline void
+place(struct plus_tasklet *task)
+{
+    if (task->fiber.sp != NULL) {
+        return;
+    }
+    if (task->cold != NULL) {
+        plus_tasklet_warm(task);
+    }
+    else {
+        plus_fiber_fresh(&task->fiber, task->sched->tstate, task->stack);
+        task->fiber.sp = plus_switch_prepare(task->stack->top, tasklet_entry);
+    }
+}
+
+void
+plus_place(struct plus_tasklet *task)
+{
+    place(task);
+}
+
+/* Takes a reference to who runs next.  The callback, or another thread meanwhile, may have removed it. */
+static inline void
+insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
+{
+    if (!plus_is_floating(next)) {
+        Py_DECREF(next);
+    }
+    else if (plus_is_runnable(prev)) {
+        plus_queue_insert_next(next);
+    }
+    else {
+        plus_queue_insert(next);
+    }
+}
+
+/* The end of `task`, which is current; its result or exception is dealt with.  Returns where the next tasklet is a
+ * new one and has taken over this C stack. */
+static void
+leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
+{
+    Py_INCREF(next);
+    if (plus_schedule_hook != NULL) {
+        call_schedule_hook(sched, task, next);
+        plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
+    }
+    plus_pystate_drop_context(sched->tstate); /* of a signal handler, if there is one again */
+    insist_on(next, task);
+    if (sched->watch.on) {
+        plus_above.entering(sched, next);
+    }
+    sched->turn.finished = task;
+    sched->current = sched->running = next;
+    if (!next->started && next->stack == NULL) {
+        next->stack = task->stack;
+        next->stack->owner = next;
+        task->stack = NULL;
+        plus_fiber_fresh(&next->fiber, sched->tstate, next->stack);
+        plus_pystate_load(sched->tstate, &next->fiber.state);
+        return;
+    }
+    place(next);
+    plus_fiber_leave(sched->tstate, &next->fiber);
+}
+
+static void
+tasklet_entry(void)
+{
+    plus_fiber_arrived();
+    for (;;) {
+        struct plus_scheduler *sched = plus_scheduler_own;
+        struct plus_tasklet *task =
+            sched->turn.seated != NULL ? sched->turn.seated : sched->running;
+        PyObject *result = run_function(task);
+
+        if (sched->turn.leaving == task) {
+            PyErr_Clear();
+            task->fiber.state.context = plus_pystate_exchange_context(sched->tstate, NULL);
+            plus_fiber_leave(sched->tstate, &sched->running->fiber);
+        }
+        PyObject *bomb = result == NULL ? bomb_for_main() : NULL;
+
+        Py_XDECREF(result);
+        plus_pystate_end(sched->tstate); /* may run destructors, for which it is still current */
+        plus_queue_remove(task);         /* its reference goes to `finished` */
+        /* Signal handlers and other threads may run while a successor is waited for: nobody is to insert it. */
+        task->alive = false;
+        struct plus_tasklet *next = successor(sched, bomb);
+
+        make_runnable(next);
+        if (sched->watch.on) {
+            next = plus_above.switching(sched, task, next);
+        }
+        leave(sched, task, next);
+    }
+}
+
+static void
+switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
+           PyObject **result)
+{
+    if (sched->watch.on) {
+        next = plus_above.switching(sched, prev, next);
+    }
+    if (prev == next) {
+        sched->current = next;
+    }
+    else {
+        if (plus_schedule_hook != NULL) {
+            Py_INCREF(next);
+            call_schedule_hook(sched, prev, next);
+            insist_on(next, prev);
+            if (sched->watch.on) {
+                plus_above.entering(sched, next);
+            }
+        }
+        place(next);
+        sched->current = sched->running = next;
+        plus_fiber_switch(sched->tstate, &prev->fiber, &next->fiber);
+        plus_instrument_if_changed(sched);
+    }
+    PyObject *value = plus_claim_value(prev);
+
+    settle(sched); /* may run Python code, so the value is in safety */
+    *result = plus_value_or_raise(value);
+}
+
+static int
+schedule_in_other_thread(struct plus_tasklet *prev, struct plus_tasklet *next, PyObject **result)
+{
+    if (next->sched->tstate == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "tasklet has no thread");
+        return -1;
+    }
+    make_runnable(next);
+    plus_scheduler_wake(next->sched);
+    *result = plus_value_or_raise(plus_claim_value(prev));
+    return 0;
+}
+
+/* Nothing is runnable: wake who called run(), or wait for other threads, or it is a deadlock. */
+static int
+schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObject **result)
+{
+    struct plus_tasklet *wakeup = wakes_up(sched);
+    bool revive = plus_is_floating(wakeup) && !sched->runs.threadblock && !plus_outside(sched);
+    int found = revive ? 0 : plus_above.wait(sched);
+
+    if (found < 0) {
+        if (wakeup == prev) {
+            return -1;
+        }
+        plus_set_value(wakeup, plus_bomb_from_error()); /* whoever waited last has no part in it */
+        return plus_schedule(sched, prev, wakeup, result);
+    }
+    if (found > 0) {
+        return plus_schedule(sched, prev, sched->current, result);
+    }
+    if (plus_is_floating(wakeup)) {
+        if (wakeup != prev && plus_is_bomb(prev->tempval)) {
+            plus_set_value(wakeup, Py_NewRef(prev->tempval));
+        }
+        return plus_schedule(sched, prev, wakeup, result);
+    }
+    PyObject *bomb =
+        plus_above.deadlock(sched, "Deadlock: the last runnable tasklet cannot be blocked.");
+
+    if (bomb == NULL) {
+        return plus_schedule(sched, prev, sched->current, result);
+    }
+    plus_set_value(prev, bomb);
+    return plus_schedule(sched, prev, prev, result);
+}
+
+/* Whoever is to begin gets a C stack.  A warning and finalizers run code meanwhile: it is `coming`, and nobody switches. */
+static int
+make_ready(struct plus_scheduler *sched, struct plus_tasklet *next)
+{
+    Py_INCREF(next);
+    sched->in_callback = true;
+    sched->turn.coming = next;
+    int result = plus_make_ready(next);
+
+    sched->in_callback = false;
+    sched->turn.coming = NULL;
+    if (result == 0) {
+        make_runnable(next); /* it may have been removed */
+    }
+    Py_DECREF(next);
+    return result;
+}
+
+/* Puts the hub, which lets the loop of asyncio run, right behind `next`, which is about to run. */
+static void
+bring_hub(struct plus_scheduler *sched, const struct plus_tasklet *next)
+{
+    struct plus_tasklet *hub = sched->loop.hub;
+
+    sched->loop.due = false;
+    if (hub != NULL && hub != next && hub != sched->running && plus_is_runnable(hub)) {
+        plus_queue_remove(hub);
+        plus_queue_link(hub, next->next);
+        sched->runcount++;
+    }
+}
+
+int
+plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
+              PyObject **result)
+{
+    *result = NULL;
+    if ((plus_outside(sched) || plus_loop_waits(sched)) && sched->loop.look_in-- == 0) {
+        plus_above.look_soon(sched);
+        next = next != NULL ? next : sched->current;
+    }
+    if (next == NULL) {
+        return schedule_nobody(sched, prev, result);
+    }
+    if (next->sched != sched && next != prev) {
+        return schedule_in_other_thread(prev, next, result);
+    }
+    if (next != prev) {
+        if (sched->turn.trap) {
+            PyErr_SetString(PyExc_RuntimeError, "switch_trap");
+            return -1;
+        }
+        /* Modules, threads' data and contexts are taken apart, in no order: no parked frame may go on.  To wait alone
+         * is no harm. */
+        if (at_end && plus_compat_is_finalizing()) {
+            PyErr_SetString(plus_compat_finalization_error(),
+                            "cannot switch tasklets at interpreter finalization");
+            return -1;
+        }
+        if (refuse_here(sched)) {
+            return -1;
+        }
+        if (!next->started && next->stack == NULL && make_ready(sched, next) < 0) {
+            return -1;
+        }
+    }
+    make_runnable(next);
+    if (sched->loop.due) {
+        bring_hub(sched, next);
+    }
+    switch_now(sched, prev, next, result);
+    return 0;
+}
+
+PyObject *
+plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove)
+{
+    struct plus_tasklet *prev = sched->running;
+    struct plus_tasklet *next = prev->next;
+    PyObject *result, *old;
+
+    if (plus_refuse_in_callback(sched) || plus_raise_due(prev)) {
+        return NULL;
+    }
+    old = prev->tempval;
+    prev->tempval = Py_NewRef(value);
+    if (remove) {
+        prev->parked_ns = plus_now_coarse_ns();
+        plus_queue_remove(prev);
+        next = sched->current;
+        /* Held until the switch is done: then nobody may be left who wants it. */
+        sched->turn.after_switch = (PyObject *)prev;
+    }
+    if (plus_schedule(sched, prev, next, &result) < 0) {
+        plus_set_value(prev, old);
+        if (remove) {
+            sched->turn.after_switch = NULL;
+            plus_queue_take_back(prev);
+        }
+        return NULL;
+    }
+    Py_DECREF(old);
+    return result;
+}

@@ -1,0 +1,49 @@
+/* A C stack with the part of the thread state that goes with it, and the switch from one to another.
+ *
+ * All with the GIL held.  A fiber is one thread's; what is parked is read by others.
+ */
+#ifndef PLUS_TASKLETS_FIBER_H
+#define PLUS_TASKLETS_FIBER_H
+
+#include "../../_interp/frames/pystate.h"
+#include "stacks.h"
+#include "switch.h"
+
+struct plus_fiber {
+    void *sp; /* where its C stack was left, while it is parked; NULL: not begun, or cold */
+    struct plus_pystate state;
+#ifdef __SANITIZE_ADDRESS__
+    void *fake_stack;          /* AddressSanitizer's, while parked */
+    const void *sanitizer_low; /* its C stack, as AddressSanitizer is to see it */
+    size_t sanitizer_bytes;
+#endif
+};
+
+/* Makes it ready to begin on a stack that nobody uses, with no frames, no exception and full recursion limits; it keeps
+ * its context and the tracers that it was given. */
+void
+plus_fiber_fresh(struct plus_fiber *fiber, PyThreadState *tstate, const struct plus_stack *stack);
+
+/* Leaves `from`, which runs, for `to`; returns when somebody switches back. */
+#ifdef __SANITIZE_ADDRESS__
+void
+plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fiber *to);
+#else
+static inline void
+plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fiber *to)
+{
+    plus_pystate_exchange(tstate, &from->state, &to->state);
+    plus_switch(&from->sp, to->sp);
+    plus_pystate_resumed(&from->state);
+}
+#endif
+
+/* The first thing on a fresh stack. */
+void
+plus_fiber_arrived(void);
+
+/* Leaves what has ended. */
+_Noreturn void
+plus_fiber_leave(PyThreadState *tstate, struct plus_fiber *to);
+
+#endif

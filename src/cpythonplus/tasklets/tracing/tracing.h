@@ -1,0 +1,29 @@
+/* The trace and profile functions of tasklets that do not run.  All with the GIL held. */
+#ifndef PLUS_TASKLETS_TRACING_H
+#define PLUS_TASKLETS_TRACING_H
+
+#include "../core/task.h"
+
+/* Whether new tasklets have tracers. */
+extern enum plus_inheritance {
+    PLUS_NEVER,           /* as in Stackless */
+    PLUS_OF_MAKER,        /* if who gives them their arguments has any */
+    PLUS_ALSO_OF_THREADS, /* also if only new threads get some */
+} plus_inheritance;
+
+/* `profile`: NULL for the trace function, else the profile function. */
+PyObject *
+plus_tasklet_get_tracer(PyObject *op, void *profile);
+int
+plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile);
+
+/* Gives one that has its arguments and has not begun the tracers of the running one, or those that new threads
+ * get.  What cannot be given is reported to sys.unraisablehook. */
+void
+plus_tracing_inherit(struct plus_tasklet *task);
+
+/* Takes them away from one that will not run (again). */
+void
+plus_tracing_drop(struct plus_tasklet *task);
+
+#endif

@@ -1,0 +1,85 @@
+/* The wait of a thread, none of whose tasklets can run, for whoever makes one runnable.
+ *
+ *   thread   finds its run queue empty; stands in line at `line`; sets `blocked`; lets the GIL go
+ *   other    with the GIL: puts a tasklet into the run queue; plus_idle_wake() takes `blocked` back and wakes it
+ *
+ * The first three steps are one for others, as the GIL is held: no wake-up is lost.  `blocked` is taken back by
+ * who wakes, not by who is woken: the next thread that has nothing to run asks who could still wake it, and this one
+ * could, although it has not got the GIL yet.
+ *
+ * Signals: only the main thread's wait heeds them.  Its handlers run in the midst of the wait, with no tasklet current:
+ * they may put tasklets into the queue and wait for others, but not switch.  `blocked` is down meanwhile.  A
+ * handler that forks leaves the wait in the line, in the child as well.
+ *
+ * An exception of a handler ends the wait.
+ *
+ * The caller looks at timers and descriptors; here is only the dead line that it has found.
+ */
+#include "idle.h"
+
+#include "../../threads/waiting/waiting.h"
+
+/* No tasklet is current: a signal handler may look and wait, but not switch.  While it runs, the thread may still make a
+ * tasklet runnable, so that it does not count as blocked. */
+static int
+run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
+{
+    bool in_callback = sched->in_callback, in_handler = sched->in_handler;
+
+    sched->in_callback = sched->in_handler = true;
+    sched->idle.blocked = false;
+    int failed = Py_MakePendingCalls();
+
+    plus_waiter_resumed(waiter);
+    /* Unless somebody has ended the wait meanwhile. */
+    sched->idle.blocked = plus_waitq_length(&sched->idle.line) > 0;
+    sched->in_callback = in_callback;
+    sched->in_handler = in_handler;
+    return failed;
+}
+
+/* One waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone, on which a woken
+ * thread needs 20 us to get going, and of which nobody learns when polling pays. */
+int
+plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+    int failed = 0;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.stays = true;
+    plus_waitq_lock(&sched->idle.line);
+    plus_waitq_append(&sched->idle.line, &waiter);
+    plus_waitq_unlock(&sched->idle.line);
+    sched->idle.blocked = true;
+    plus_stacks_settle(&sched->stacks);
+    do {
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_waiter_wait_nogil(&sched->idle.line, &waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+        if (result == PLUS_WAIT_SIGNAL) {
+            result = plus_waiter_interrupt(&sched->idle.line, &waiter);
+        }
+        else {
+            plus_waiter_arrived(&waiter);
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            failed = run_handlers(sched, &waiter);
+        }
+    } while (result == PLUS_WAIT_SIGNAL && failed == 0);
+    if (failed) {
+        plus_waiter_leave(&sched->idle.line, &waiter);
+    }
+    sched->idle.blocked = false;
+    return failed;
+}
+
+void
+plus_idle_wake(struct plus_scheduler *sched)
+{
+    sched->idle.blocked = false;
+    if (plus_waitq_length(&sched->idle.line) > 0) {
+        plus_waitq_wake(&sched->idle.line, 1);
+    }
+}

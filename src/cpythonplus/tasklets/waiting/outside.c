@@ -1,0 +1,154 @@
+/* What a thread does when none of its tasklets can run.
+ *
+ * Somebody may make one runnable: another thread (a channel, a lock, insert()), a time, a descriptor, or asyncio.  So the
+ * thread looks, in this order, until one is runnable:
+ *
+ *   1. Its watch: run(timeout) ends when its time is over, whatever waits.
+ *   2. Times and descriptors (hub.c): who is due becomes runnable.
+ *   3. The hub, if tasklets wait for asyncio and no loop runs any more.
+ *   4. Whether anybody can help at all.  A tasklet that is parked (parking.c) is never a deadlock: a signal's handler may
+ *      end its wait.  One that is blocked in a channel waits for a tasklet; if every other thread is blocked likewise,
+ *      nobody can come, and that is told as a deadlock, with a report of what waits for what.
+ *   5. Sleep: until plus_outside_wake(), the earliest time, or a descriptor.
+ *
+ * Who makes a tasklet runnable does that with the GIL held, and then wakes.  The GIL is given up in 5, and in 3, where
+ * Python code runs: the queue is looked at behind both, so either that look sees it, or the sleeper is woken.  A thread that
+ * ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
+ *
+ * An exception of a handler ends 5.  If a tasklet can run by then, it was given something on the way, which an exception in
+ * its place would lose: the exception comes by a pending call, right after the switch.
+ *
+ * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report, behind which the
+ * queue is looked at, too: `in_callback` has them refuse to switch.
+ */
+#include "outside.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/raise.h"
+#include "../_dump/report.h"
+#include "../core/bomb.h"
+#include "../io/hub.h"
+#include "../io/poller.h"
+#include "../scheduling/loop.h"
+#include "../watchdog/deadline.h"
+#include "../watchdog/watchdog.h"
+#include "idle.h"
+
+#define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
+
+bool plus_foreign_wakers = true;
+
+bool
+plus_outside_may_help(struct plus_scheduler *sched)
+{
+    PyThreadState *tstate =
+        PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(sched->tstate));
+
+    for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
+        struct plus_scheduler *other = plus_scheduler_of(tstate);
+
+        bool may = other != NULL ? !other->idle.blocked
+                                 : plus_foreign_wakers && !plus_deadline_is_ours(tstate);
+
+        if (tstate != sched->tstate && may) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+plus_outside_wake(struct plus_scheduler *sched)
+{
+    plus_hub_rouse(sched);
+    plus_idle_wake(sched);
+}
+
+/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor for which there is no event loop to wait.  0, or -1
+ * with what a signal's handler has raised. */
+static int
+sleep_once(struct plus_scheduler *sched)
+{
+    uint64_t recheck_ns = plus_now_ns() + RECHECK_NS;
+    uint64_t timer_ns = plus_timers_earliest(&sched->parking.timers);
+    uint64_t deadline_ns = timer_ns < recheck_ns ? timer_ns : recheck_ns;
+
+    if (sched->io.waiting == 0) {
+        return plus_idle_wait(sched, deadline_ns);
+    }
+    sched->idle.blocked = true;
+    plus_poller_wait(sched->io.poller, deadline_ns);
+    plus_hub_looked(sched, plus_now_ns());
+    sched->idle.blocked = false;
+    if (sched->current != NULL) {
+        return 0; /* it sees the signals */
+    }
+    /* No tasklet is current now: a handler may look and wait, but not switch. */
+    bool in_callback = sched->in_callback, in_handler = sched->in_handler;
+
+    sched->in_callback = sched->in_handler = true;
+    int signals = PyErr_CheckSignals();
+
+    sched->in_callback = in_callback;
+    sched->in_handler = in_handler;
+    return signals;
+}
+
+int
+plus_outside_wait(struct plus_scheduler *sched)
+{
+    int result = 1;
+
+    sched->idle.resting = true;
+    while (sched->current == NULL) {
+        if (sched->watch.on && plus_watchdog_wake_owner(sched)) {
+            break;
+        }
+        plus_look(sched, plus_now_ns());
+        /* A loop of the program's had taken the place of the one that they wait for, and has ended. */
+        if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
+            bool in_callback = sched->in_callback;
+
+            sched->in_callback = true;
+            if (plus_loop_ensure(sched) < 0) {
+                PyErr_WriteUnraisable(NULL);
+            }
+            sched->in_callback = in_callback;
+        }
+        if (sched->current != NULL) {
+            break;
+        }
+        if (sched->parking.count == 0 && !plus_outside_may_help(sched)) {
+            result = 0;
+            break;
+        }
+        if (sleep_once(sched) < 0) {
+            if (sched->current == NULL) {
+                result = -1;
+                break;
+            }
+            /* The tasklet was given something, which must not be lost: the exception follows. */
+            plus_raise_soon_or_print(plus_compat_take_exception());
+        }
+    }
+    sched->idle.resting = false;
+    return result;
+}
+
+PyObject *
+plus_outside_deadlock(struct plus_scheduler *sched, const char *text)
+{
+    PyObject *exception = PyObject_CallFunction(PyExc_RuntimeError, "s", text);
+
+    if (exception == NULL) {
+        return plus_bomb_from_error();
+    }
+    plus_report_add_note(sched, exception);
+    if (sched->current != NULL) {
+        Py_DECREF(exception);
+        return NULL;
+    }
+    PyErr_SetObject(PyExc_RuntimeError, exception);
+    Py_DECREF(exception);
+    return plus_bomb_from_error();
+}

@@ -1,0 +1,257 @@
+/* Event: threading.Event.  A flag and a condition over a plain lock. */
+#include "condition_py.h"
+
+#include "../arguments.h"
+#include "../statistics_py.h"
+
+#include <stddef.h>
+
+typedef struct {
+    PyObject_HEAD plus_condition_object *cond;
+    _Atomic bool flag; /* written under the condition's lock, read without it */
+    PyObject *dict, *weakrefs;
+} event_object;
+
+static inline event_object *
+event(PyObject *op)
+{
+    return (event_object *)op;
+}
+
+static bool
+is_set(const event_object *self)
+{
+    return atomic_load_explicit(&self->flag, memory_order_acquire);
+}
+
+static PyObject *
+event_is_set(PyObject *op, PyObject *ignored)
+{
+    return PyBool_FromLong(is_set(event(op)));
+}
+
+static PyObject *
+event_is_set_old(PyObject *op, PyObject *ignored)
+{
+    if (PyErr_WarnEx(PyExc_DeprecationWarning, "isSet() is deprecated, use is_set() instead", 1) <
+        0) {
+        return NULL;
+    }
+    return event_is_set(op, NULL);
+}
+
+static PyObject *
+store(event_object *self, bool value)
+{
+    if (plus_condition_enter(self->cond) < 0) {
+        return NULL;
+    }
+    atomic_store_explicit(&self->flag, value, memory_order_release);
+    if (value) {
+        plus_condition_notify(self->cond, UINT32_MAX);
+    }
+    plus_condition_leave(self->cond);
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+event_set(PyObject *op, PyObject *ignored)
+{
+    return store(event(op), true);
+}
+
+static PyObject *
+event_clear_flag(PyObject *op, PyObject *ignored)
+{
+    return store(event(op), false);
+}
+
+static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
+
+/* One wait, as in the standard library: who was woken by set() returns True even if clear() came
+ * first. */
+static int
+wait_until(event_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    int signaled;
+
+    if (plus_condition_enter(self->cond) < 0) {
+        return -1;
+    }
+    signaled = is_set(self);
+    if (!signaled && deadline_ns != 0) {
+        plus_waiter_init(&waiter, plus_heeds_signals());
+        waiter.stays = true;
+        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
+        case PLUS_WAIT_SIGNAL:
+            signaled = -1;
+            break;
+        case PLUS_WAIT_TIMED_OUT:
+            signaled = 0;
+            break;
+        default:
+            signaled = 1;
+        }
+    }
+    plus_condition_leave(self->cond);
+    return signaled;
+}
+
+static PyObject *
+event_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *timeout;
+    uint64_t deadline_ns;
+
+    if (plus_arguments(&wait_signature, args, nargs, kwnames, &timeout) < 0 ||
+        plus_wait_deadline(timeout, &deadline_ns) < 0) {
+        return plus_standard_answer(op, "wait", args, nargs, kwnames);
+    }
+    if (is_set(event(op))) {
+        Py_RETURN_TRUE;
+    }
+    return plus_truth(wait_until(event(op), deadline_ns));
+}
+
+static PyObject *
+event_reinit(PyObject *op, PyObject *ignored)
+{
+    return plus_none(plus_condition_reinit(event(op)->cond));
+}
+
+static PyObject *
+event_statistics(PyObject *op, PyObject *ignored)
+{
+    return plus_statistics_of(&event(op)->cond->queue);
+}
+
+static PyObject *
+event_repr(PyObject *op)
+{
+    return plus_repr_with(op, is_set(event(op)) ? "set" : "unset", 0, 0);
+}
+
+static PyObject *
+event_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct plus_threads_state *state = plus_threads_state(type);
+    event_object *self = state != NULL ? (event_object *)type->tp_alloc(type, 0) : NULL;
+
+    if (self == NULL) {
+        return NULL;
+    }
+    self->cond = plus_condition_new(state, NULL);
+    if (self->cond == NULL) {
+        Py_CLEAR(self);
+    }
+    return (PyObject *)self;
+}
+
+static int
+event_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    if (plus_no_arguments("Event", args, kwargs) < 0) {
+        return -1;
+    }
+    atomic_store(&event(op)->flag, false);
+    return 0;
+}
+
+static int
+event_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(event(op)->cond);
+    Py_VISIT(event(op)->dict);
+    return 0;
+}
+
+/* The condition stays: it refers to nothing that leads back here, and methods rely on it. */
+static int
+event_clear(PyObject *op)
+{
+    Py_CLEAR(event(op)->dict);
+    return 0;
+}
+
+static void
+event_dealloc(PyObject *op)
+{
+    PyObject *cond = (PyObject *)event(op)->cond;
+
+    plus_dealloc(op);
+    Py_XDECREF(cond);
+}
+
+static PyObject *
+event_get_flag(PyObject *op, void *closure)
+{
+    return event_is_set(op, NULL);
+}
+
+static int
+event_set_flag(PyObject *op, PyObject *value, void *closure)
+{
+    int truth = value != NULL ? PyObject_IsTrue(value) : 0;
+
+    if (truth < 0) {
+        return -1;
+    }
+    atomic_store(&event(op)->flag, truth != 0);
+    return 0;
+}
+
+PyDoc_STRVAR(event_doc, "Event()\n--\n\nA flag that threads wait for: threading.Event.");
+PyDoc_STRVAR(is_set_doc, "is_set($self, /)\n--\n\nReturn whether the flag is set.");
+PyDoc_STRVAR(is_set_old_doc, "isSet($self, /)\n--\n\nDeprecated name of is_set().");
+PyDoc_STRVAR(set_doc, "set($self, /)\n--\n\nSet the flag and wake all threads that wait for it.");
+PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\nReset the flag.");
+PyDoc_STRVAR(wait_doc, "wait($self, /, timeout=None)\n--\n\n"
+                       "Wait until the flag is set; return False if the time was up before.\n\n"
+                       "timeout: seconds; None: without limit.");
+
+static PyMethodDef event_methods[] = {
+    {"is_set", event_is_set, METH_NOARGS, is_set_doc},
+    {"isSet", event_is_set_old, METH_NOARGS, is_set_old_doc},
+    {"set", event_set, METH_NOARGS, set_doc},
+    {"clear", event_clear_flag, METH_NOARGS, clear_doc},
+    {"wait", PLUS_KEYWORDS(event_wait), wait_doc},
+    {"statistics", event_statistics, METH_NOARGS, plus_statistics_doc},
+    {"_at_fork_reinit", event_reinit, METH_NOARGS, plus_reinit_doc},
+    PLUS_STANDARD_METHODS,
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef event_members[] = {
+    PLUS_STANDARD_MEMBERS(event_object),
+    {"_cond", Py_T_OBJECT_EX, offsetof(event_object, cond), Py_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyGetSetDef event_getset[] = {
+    {"_flag", event_get_flag, event_set_flag, NULL, NULL},
+    PLUS_STANDARD_GETSET,
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot event_slots[] = {
+    {Py_tp_new, event_new},
+    {Py_tp_init, event_init},
+    {Py_tp_dealloc, event_dealloc},
+    {Py_tp_traverse, event_traverse},
+    {Py_tp_clear, event_clear},
+    {Py_tp_repr, event_repr},
+    {Py_tp_methods, event_methods},
+    {Py_tp_members, event_members},
+    {Py_tp_getset, event_getset},
+    {Py_tp_doc, (void *)event_doc},
+    {0, NULL},
+};
+
+int
+plus_event_exec(PyObject *module, struct plus_threads_state *state)
+{
+    return plus_add_type(module, &state->event, "Event", "threading.Event", sizeof(event_object),
+                         Py_TPFLAGS_HAVE_GC, event_slots, NULL);
+}

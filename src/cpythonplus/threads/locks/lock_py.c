@@ -1,0 +1,523 @@
+/* Lock and RLock: threading's.  An RLock begins as a Lock does, and shares some of its methods. */
+#include "lock_py.h"
+
+#include "../../_base/process/futex.h"
+#include "../../_base/raise.h"
+#include "../arguments.h"
+#include "../statistics_py.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+static inline struct plus_lock *
+inside(PyObject *op)
+{
+    return &((plus_lock_object *)op)->lock;
+}
+
+static PyObject *
+make_lock(PyTypeObject *type, bool arguments)
+{
+    if (arguments) {
+        return PyErr_Format(PyExc_TypeError, "Lock() takes no arguments");
+    }
+    plus_lock_object *self = PyObject_New(plus_lock_object, type);
+    if (self == NULL) {
+        return NULL;
+    }
+    plus_lock_init(&self->lock);
+    self->weakrefs = NULL;
+    return (PyObject *)self;
+}
+
+static PyObject *
+lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    return make_lock(type, PyTuple_GET_SIZE(args) != 0 ||
+                               (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+}
+
+static PyObject *
+lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    return make_lock((PyTypeObject *)type, PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL);
+}
+
+PyObject *
+plus_lock_new(const struct plus_threads_state *state)
+{
+    return make_lock(state->lock, false);
+}
+
+static void
+lock_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+
+    if (((plus_lock_object *)op)->weakrefs != NULL) {
+        PyObject_ClearWeakRefs(op);
+    }
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static inline int
+lock_take(PyObject *op, uint64_t deadline_ns)
+{
+    if (plus_lock_try(inside(op), plus_identity())) {
+        return 1;
+    }
+    return deadline_ns == 0 ? 0 : plus_acquire(inside(op), deadline_ns);
+}
+
+static inline int
+lock_give(PyObject *op)
+{
+    if (plus_lock_release(inside(op)) < 0) {
+        PyErr_SetString(PyExc_RuntimeError, "release unlocked lock");
+        return -1;
+    }
+    return 0;
+}
+
+#define PLUS_LOCK(name) lock_##name
+#include "lock_methods.h"
+
+static PyObject *
+lock_locked(PyObject *op, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_lock_is_locked(inside(op)));
+}
+
+/* The arguments are wrong: the interpreter's own lock says so in its words. */
+static PyObject *
+answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    struct plus_threads_state *state = plus_threads_state(Py_TYPE(op));
+    PyObject *acquire, *result;
+
+    if (state == NULL || state->stock_lock == NULL || !PyErr_ExceptionMatches(PyExc_TypeError)) {
+        return NULL;
+    }
+    struct plus_raised raised = plus_raised_take();
+    PyObject *stock = PyObject_CallNoArgs(state->stock_lock);
+    acquire = stock != NULL ? PyObject_GetAttrString(stock, "acquire") : NULL;
+    result = acquire != NULL ? PyObject_Vectorcall(acquire, args, (size_t)nargs, kwnames) : NULL;
+    if (result != NULL) { /* it does not mind; ours does */
+        Py_CLEAR(result);
+        plus_raised_put(raised);
+    }
+    else {
+        plus_raised_drop(raised);
+    }
+    Py_XDECREF(acquire);
+    Py_XDECREF(stock);
+    return NULL;
+}
+
+static PyObject *
+lock_acquire_or_answer(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *acquired = lock_acquire(op, args, nargs, kwnames);
+
+    return acquired != NULL ? acquired : answer_of_stock_lock(op, args, nargs, kwnames);
+}
+
+static PyObject *
+lock_reinit(PyObject *op, PyObject *ignored)
+{
+    plus_lock_reinit(inside(op));
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+lock_statistics(PyObject *op, PyObject *ignored)
+{
+    return plus_statistics_of(&inside(op)->queue);
+}
+
+static PyObject *
+lock_repr(PyObject *op)
+{
+    return PyUnicode_FromFormat("<%s %s object at %p>",
+                                plus_lock_is_locked(inside(op)) ? "locked" : "unlocked",
+                                Py_TYPE(op)->tp_name, op);
+}
+
+/* As the version's own locks tell it. */
+#if PY_VERSION_HEX >= 0x030F0000
+#define EXIT_SIGNATURE "__exit__($self, exc_type, exc_value, exc_tb, /)\n--\n\n"
+#else
+#define EXIT_SIGNATURE "__exit__($self, /, *exc_info)\n--\n\n"
+#endif
+#define ACQUIRE_SIGNATURE "($self, /, blocking=True, timeout=-1)\n--\n\n"
+#define ACQUIRE_TIMEOUT_DOC                                                                        \
+    "timeout: seconds to wait at most; -1: without limit.  A signal handler that\n"                \
+    "raises ends the wait.  Raises ValueError for another negative time-out, for one\n"            \
+    "that is not a number, or for one with blocking=False; OverflowError for one\n"                \
+    "above threading.TIMEOUT_MAX."
+
+PyDoc_STRVAR(lock_doc,
+             "lock()\n--\n\n"
+             "A mutual exclusion lock that any thread may release: threading.Lock.\n\n"
+             "A waiter polls for some microseconds before it sleeps, where that pays, and\n"
+             "one that has waited for a millisecond is served before all others.");
+
+PyDoc_STRVAR(lock_acquire_doc,
+             "acquire" ACQUIRE_SIGNATURE
+             "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
+PyDoc_STRVAR(lock_acquire_old_doc, "acquire_lock" ACQUIRE_SIGNATURE "An old name of acquire().");
+
+PyDoc_STRVAR(lock_release_doc, "release($self, /)\n--\n\n"
+                               "Release the lock, from whichever thread.\n\n"
+                               "Raises RuntimeError when it is not held.");
+PyDoc_STRVAR(lock_release_old_doc, "release_lock($self, /)\n--\n\nAn old name of release().");
+
+PyDoc_STRVAR(lock_locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
+PyDoc_STRVAR(lock_locked_old_doc, "locked_lock($self, /)\n--\n\nAn old name of locked().");
+
+PyDoc_STRVAR(enter_doc, "__enter__($self, /)\n--\n\nAcquire the lock.");
+PyDoc_STRVAR(exit_doc, EXIT_SIGNATURE "Release the lock.");
+
+static PyMethodDef lock_methods[] = {
+    {"acquire", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_doc},
+    {"release", lock_release, METH_NOARGS, lock_release_doc},
+    {"locked", lock_locked, METH_NOARGS, lock_locked_doc},
+    {"acquire_lock", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_old_doc},
+    {"release_lock", lock_release, METH_NOARGS, lock_release_old_doc},
+    {"locked_lock", lock_locked, METH_NOARGS, lock_locked_old_doc},
+    {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
+    {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
+    {"__enter__", lock_enter, METH_NOARGS, enter_doc},
+    {"__exit__", PLUS_FAST(lock_exit), exit_doc},
+    {"_at_fork_reinit", lock_reinit, METH_NOARGS, plus_reinit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef members[] = {
+    {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(plus_lock_object, weakrefs), Py_READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot lock_slots[] = {
+    {Py_tp_new, lock_new},
+    {Py_tp_dealloc, lock_dealloc},
+    {Py_tp_repr, lock_repr},
+    {Py_tp_methods, lock_methods},
+    {Py_tp_members, members},
+    {Py_tp_doc, (void *)lock_doc},
+    {0, NULL},
+};
+
+#if PY_VERSION_HEX < 0x030D0000
+/* What threading.Lock() makes there.  It has methods of its own: the interpreter's short cuts are for objects of the
+ * very type that a method belongs to. */
+static PyType_Slot made_lock_slots[] = {
+    {Py_tp_dealloc, lock_dealloc},
+    {Py_tp_repr, lock_repr},
+    {Py_tp_methods, lock_methods},
+    {Py_tp_doc, (void *)(lock_doc + sizeof("lock()\n--\n\n") - 1)},
+    {0, NULL},
+};
+#endif
+
+/* ------------------------------------------------------------------------------------------------
+ * RLock
+ */
+
+static inline plus_rlock_object *
+rlock(PyObject *op)
+{
+    return (plus_rlock_object *)op;
+}
+
+int
+plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns)
+{
+    if (plus_rlock_is_owned(self)) {
+        if (self->count == ULONG_MAX) {
+            PyErr_SetString(PyExc_OverflowError, "internal lock count overflowed");
+            return -1;
+        }
+        self->count++;
+        return 1;
+    }
+    if (!plus_lock_try(&self->lock, plus_identity())) {
+        int acquired = deadline_ns == 0 ? 0 : plus_acquire(&self->lock, deadline_ns);
+        if (acquired <= 0) {
+            return acquired;
+        }
+    }
+    plus_rlock_begin(self, 1);
+    return 1;
+}
+
+int
+plus_rlock_release_slowly(plus_rlock_object *self)
+{
+    if (!plus_rlock_is_owned(self)) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
+        return -1;
+    }
+    if (--self->count == 0) {
+        plus_lock_release(&self->lock);
+    }
+    return 0;
+}
+
+static PyObject *
+rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    plus_rlock_object *self = (plus_rlock_object *)type->tp_alloc(type, 0);
+
+    if (self != NULL) {
+        plus_lock_init(&self->lock);
+    }
+    return (PyObject *)self;
+}
+
+/* They were always ignored, then deprecated, then removed. */
+int
+plus_rlock_refuse_arguments(bool given)
+{
+#if PY_VERSION_HEX >= 0x030F0000
+    if (given) {
+        PyErr_SetString(PyExc_TypeError, "RLock() takes no arguments");
+        return -1;
+    }
+#elif PY_VERSION_HEX >= 0x030D0000
+    if (given) {
+        return PyErr_WarnEx(PyExc_DeprecationWarning,
+                            "Passing arguments to RLock is deprecated and will be removed in 3.15",
+                            1);
+    }
+#endif
+    return 0;
+}
+
+int
+plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return plus_rlock_refuse_arguments(PyTuple_GET_SIZE(args) != 0 ||
+                                       (kwargs != NULL && PyDict_GET_SIZE(kwargs) != 0));
+}
+
+static PyObject *
+rlock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    if (plus_rlock_refuse_arguments(PyVectorcall_NARGS(nargsf) != 0 || kwnames != NULL) < 0) {
+        return NULL;
+    }
+    return rlock_new((PyTypeObject *)type, NULL, NULL);
+}
+
+static inline int
+rlock_take(PyObject *op, uint64_t deadline_ns)
+{
+    return plus_rlock_acquire(rlock(op), deadline_ns);
+}
+
+static inline int
+rlock_give(PyObject *op)
+{
+    return plus_rlock_release(rlock(op));
+}
+
+#define PLUS_LOCK(name) rlock_##name
+#include "lock_methods.h"
+
+static PyObject *
+rlock_is_owned(PyObject *op, PyObject *ignored)
+{
+    return PyBool_FromLong(plus_rlock_is_owned(rlock(op)));
+}
+
+static PyObject *
+rlock_recursion_count(PyObject *op, PyObject *ignored)
+{
+    return PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(op)) ? rlock(op)->count : 0);
+}
+
+static PyObject *
+rlock_release_save(PyObject *op, PyObject *ignored)
+{
+    plus_rlock_object *self = rlock(op);
+    PyObject *saved = NULL;
+    unsigned long count;
+
+    do { /* a collection may run code that releases it meanwhile */
+        Py_XDECREF(saved);
+        if (!plus_rlock_is_owned(self)) {
+            return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
+        }
+        count = self->count;
+        saved = Py_BuildValue("kk", count, self->owner_ident);
+    } while (saved != NULL && (!plus_rlock_is_owned(self) || self->count != count));
+    if (saved != NULL) {
+        self->count = 0;
+        plus_lock_release(&self->lock);
+    }
+    return saved;
+}
+
+static PyObject *
+rlock_acquire_restore(PyObject *op, PyObject *saved)
+{
+    unsigned long count, owner;
+
+    if (!PyTuple_Check(saved)) {
+        return PyErr_Format(PyExc_TypeError,
+                            "_acquire_restore() needs what _release_save() returned");
+    }
+    if (!PyArg_ParseTuple(saved, "kk:_acquire_restore", &count, &owner)) {
+        return NULL;
+    }
+    if (count == 0) {
+        Py_RETURN_NONE; /* of a lock that nobody had, as a pickle of one may say */
+    }
+    int failed = plus_acquire_surely(&rlock(op)->lock);
+    plus_rlock_begin(rlock(op), count);
+    if (failed) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rlock_reinit(PyObject *op, PyObject *ignored)
+{
+    plus_lock_reinit(&rlock(op)->lock);
+    rlock(op)->count = 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+rlock_repr(PyObject *op)
+{
+    plus_rlock_object *self = rlock(op);
+    bool locked = plus_lock_is_locked(&self->lock);
+
+    return PyUnicode_FromFormat("<%s %s object owner=%ld count=%lu at %p>",
+                                locked ? "locked" : "unlocked", Py_TYPE(op)->tp_name,
+                                locked ? (long)self->owner_ident : 0L, locked ? self->count : 0UL,
+                                op);
+}
+
+/* CPython's own has no signature, and its tests hold it to that. */
+PyDoc_STRVAR(rlock_doc,
+             "A re-entrant lock, released by the thread that acquired it: threading.RLock.\n\n"
+             "It waits as Lock does.");
+
+PyDoc_STRVAR(rlock_acquire_doc, "acquire" ACQUIRE_SIGNATURE
+                                "Acquire the lock, once more if this thread has it; return whether "
+                                "that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
+
+PyDoc_STRVAR(rlock_release_doc, "release($self, /)\n--\n\n"
+                                "Undo one acquisition; the last one frees the lock.\n\n"
+                                "Raises RuntimeError when this thread does not have it.");
+
+PyDoc_STRVAR(rlock_locked_doc, "locked($self, /)\n--\n\nReturn whether any thread has the lock.");
+PyDoc_STRVAR(is_owned_doc, "_is_owned($self, /)\n--\n\nReturn whether this thread has the lock.");
+PyDoc_STRVAR(recursion_count_doc, "_recursion_count($self, /)\n--\n\n"
+                                  "Return how often this thread has acquired the lock.");
+PyDoc_STRVAR(release_save_doc, "_release_save($self, /)\n--\n\n"
+                               "Free the lock, however often acquired; return what that was.");
+PyDoc_STRVAR(acquire_restore_doc, "_acquire_restore($self, state, /)\n--\n\n"
+                                  "Acquire the lock as often as it was before _release_save().");
+
+static PyMethodDef rlock_methods[] = {
+    {"acquire", PLUS_KEYWORDS(rlock_acquire), rlock_acquire_doc},
+    {"release", rlock_release, METH_NOARGS, rlock_release_doc},
+    {"locked", lock_locked, METH_NOARGS, rlock_locked_doc},
+    {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
+    {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
+    {"__enter__", rlock_enter, METH_NOARGS, enter_doc},
+    {"__exit__", PLUS_FAST(rlock_exit), exit_doc},
+    {"_is_owned", rlock_is_owned, METH_NOARGS, is_owned_doc},
+    {"_recursion_count", rlock_recursion_count, METH_NOARGS, recursion_count_doc},
+    {"_release_save", rlock_release_save, METH_NOARGS, release_save_doc},
+    {"_acquire_restore", rlock_acquire_restore, METH_O, acquire_restore_doc},
+    {"_at_fork_reinit", rlock_reinit, METH_NOARGS, plus_reinit_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot rlock_slots[] = {
+    {Py_tp_new, rlock_new},         {Py_tp_init, plus_rlock_init},
+    {Py_tp_dealloc, lock_dealloc},  {Py_tp_repr, rlock_repr},
+    {Py_tp_methods, rlock_methods}, {Py_tp_members, members},
+    {Py_tp_doc, (void *)rlock_doc}, {0, NULL},
+};
+
+/* _thread.allocate_lock; before 3.13 that is threading.Lock. */
+static PyObject *
+allocate_lock(PyObject *module, PyObject *ignored)
+{
+    struct plus_threads_state *state = PyModule_GetState(module);
+
+    return plus_lock_new(state);
+}
+
+static PyMethodDef functions[] = {
+    {"allocate_lock", allocate_lock, METH_NOARGS,
+     PyDoc_STR("allocate_lock($module, /)\n--\n\nCreate a new lock object.")},
+    {NULL, NULL, 0, NULL},
+};
+
+/* Another package (gevent) may have put its own in the place. */
+static int
+find_stock_lock(struct plus_threads_state *state)
+{
+    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
+
+    if (allocate == NULL) {
+        return -1;
+    }
+    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
+        state->stock_lock = allocate;
+    }
+    else {
+        Py_DECREF(allocate);
+    }
+    return 0;
+}
+
+/* From 3.13 on the type that threading.Lock() makes objects of is threading.Lock, and can be called.  Before, it
+ * cannot; threads.Lock can, on every version, so there the one derives from the other. */
+static int
+add_lock_types(PyObject *module, struct plus_threads_state *state)
+{
+    const size_t size = sizeof(plus_lock_object);
+
+#if PY_VERSION_HEX < 0x030D0000
+    if (plus_add_type(module, &state->callable_lock, "Lock", "_thread.lock", size,
+                      Py_TPFLAGS_BASETYPE, lock_slots, NULL) < 0 ||
+        plus_add_type(module, &state->lock, "LockType", "_thread.lock", size,
+                      Py_TPFLAGS_DISALLOW_INSTANTIATION, made_lock_slots,
+                      state->callable_lock) < 0) {
+        return -1;
+    }
+    state->callable_lock->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* as CPython's own */
+#else
+    if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", size, 0, lock_slots, NULL) <
+            0 ||
+        PyModule_AddObjectRef(module, "LockType", (PyObject *)state->lock) < 0) {
+        return -1;
+    }
+    state->callable_lock = (PyTypeObject *)Py_NewRef(state->lock);
+#endif
+    state->callable_lock->tp_vectorcall = lock_vectorcall; /* no slot for it before 3.14 */
+    return 0;
+}
+
+int
+plus_lock_exec(PyObject *module, struct plus_threads_state *state)
+{
+    if (add_lock_types(module, state) < 0 ||
+        plus_add_type(module, &state->rlock, "RLock", "_thread.RLock", sizeof(plus_rlock_object),
+                      Py_TPFLAGS_BASETYPE, rlock_slots, NULL) < 0 ||
+        PyModule_AddFunctions(module, functions) < 0) {
+        return -1;
+    }
+    state->rlock->tp_vectorcall = rlock_vectorcall;
+    return find_stock_lock(state);
+}

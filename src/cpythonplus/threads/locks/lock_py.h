@@ -1,0 +1,78 @@
+/* Lock and RLock, for the types that are built on them.  With the GIL held. */
+#ifndef PLUS_THREADS_LOCK_PY_H
+#define PLUS_THREADS_LOCK_PY_H
+
+#include "../state.h"
+#include "../waiting/waiting.h"
+
+#include "../../_base/process/identity.h"
+
+typedef struct {
+    PyObject_HEAD struct plus_lock lock;
+    PyObject *weakrefs;
+} plus_lock_object;
+
+typedef struct {
+    PyObject_HEAD struct plus_lock lock;
+    PyObject *weakrefs;        /* to here as plus_lock_object */
+    unsigned long count;       /* of the owner's acquisitions; only the owner touches it */
+    unsigned long owner_ident; /* what threading.get_ident() says of the owner; for repr */
+} plus_rlock_object;
+
+/* Only the thread itself can make its own number the owner, so a plain read is enough. */
+static inline bool
+plus_rlock_is_owned(const plus_rlock_object *self)
+{
+    return atomic_load_explicit(&self->lock.owner, memory_order_relaxed) == plus_identity();
+}
+
+static inline void
+plus_rlock_begin(plus_rlock_object *self, unsigned long count)
+{
+    self->count = count;
+    self->owner_ident = plus_identity_ident();
+}
+
+/* Private to the two functions below. */
+int
+plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns);
+int
+plus_rlock_release_slowly(plus_rlock_object *self);
+
+/* As plus_acquire; dead line 0: without waiting. */
+static inline int
+plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
+{
+    if (plus_lock_change(&self->lock, 0, PLUS_LOCK_LOCKED, memory_order_acquire)) {
+        atomic_store_explicit(&self->lock.owner, plus_identity(), memory_order_relaxed);
+        plus_rlock_begin(self, 1);
+        return 1;
+    }
+    return plus_rlock_acquire_slowly(self, deadline_ns);
+}
+
+/* 0, or -1 with RuntimeError. */
+static inline int
+plus_rlock_release(plus_rlock_object *self)
+{
+    if (self->count == 1 && plus_rlock_is_owned(self)) {
+        self->count = 0;
+        plus_lock_release(&self->lock);
+        return 0;
+    }
+    return plus_rlock_release_slowly(self);
+}
+
+/* A lock as threading.Lock() makes it.  NULL with an exception. */
+PyObject *
+plus_lock_new(const struct plus_threads_state *state);
+
+/* What threading.RLock of the running version says to arguments: 0, or -1 with an exception. */
+int
+plus_rlock_refuse_arguments(bool given);
+
+/* A tp_init that says so; of tasklets' RLock, too. */
+int
+plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs);
+
+#endif

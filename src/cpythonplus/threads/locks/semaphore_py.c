@@ -1,0 +1,384 @@
+/* Semaphore and BoundedSemaphore: threading's.
+ *
+ * As in the standard library a semaphore is a counter and a condition over a plain lock; its users may
+ * reach for _cond and _value.  A release that finds a waiter of longer than a millisecond gives the permit
+ * to that one instead of counting it.
+ */
+#include "condition_py.h"
+
+#include "../arguments.h"
+#include "../statistics_py.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/process/futex.h"
+
+#include <limits.h>
+#include <stddef.h>
+
+typedef struct {
+    PyObject_HEAD plus_condition_object *cond;
+    Py_ssize_t value;   /* under the condition's lock */
+    Py_ssize_t initial; /* of a BoundedSemaphore, else -1 */
+    PyObject *dict, *weakrefs;
+} semaphore_object;
+
+static inline semaphore_object *
+semaphore(PyObject *op)
+{
+    return (semaphore_object *)op;
+}
+
+static int
+check_initialised(const semaphore_object *self)
+{
+    if (self->cond != NULL) {
+        return 0;
+    }
+    PyErr_SetString(PyExc_AttributeError, "'Semaphore' object has no attribute '_cond'");
+    return -1;
+}
+
+/* With the condition's lock held.  Gives one permit to a waiter that starves; false: there is none. */
+static bool
+grant_permit(semaphore_object *self)
+{
+    struct plus_waitq *queue = &self->cond->queue;
+    _Atomic uint32_t *sleeper = NULL;
+    uint64_t now = plus_now_ns();
+
+    plus_waitq_lock(queue);
+    bool granted = plus_waitq_starves(queue, now) && queue->head->takes;
+    if (granted) {
+        queue->handed_over_ns = now;
+        queue->counts.hand_overs++;
+        sleeper = plus_waitq_end(queue, queue->head, PLUS_WAITER_GRANTED);
+    }
+    plus_waitq_unlock(queue);
+    plus_waitq_rouse(sleeper);
+    return granted;
+}
+
+static void
+release_permits(semaphore_object *self, Py_ssize_t count)
+{
+    if (plus_waitq_length(&self->cond->queue) > 0 && grant_permit(self)) {
+        count--;
+    }
+    self->value += count;
+    if (count > 0) {
+        plus_condition_notify(self->cond, count > UINT32_MAX ? UINT32_MAX : (uint32_t)count);
+    }
+}
+
+/* With the lock held, and no permit left.  1: got one; 2: got one, and the lock is not held any more; 0: timed out; -1: a
+ * signal handler raised. */
+static int
+wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.takes = true;
+    do {
+        switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
+        case PLUS_WAIT_GRANTED:
+            return 2;
+        case PLUS_WAIT_TIMED_OUT:
+            if (self->value == 0) {
+                return 0;
+            }
+            break;
+        case PLUS_WAIT_SIGNAL:
+            return -1;
+        case PLUS_WAIT_WOKEN:
+            break;
+        }
+    } while (self->value == 0);
+    self->value--;
+    return 1;
+}
+
+/* 1: acquired; 0: not; -1 with an exception. */
+static int
+acquire(semaphore_object *self, uint64_t deadline_ns)
+{
+    int acquired = 1;
+
+    if (check_initialised(self) < 0 || plus_condition_enter(self->cond) < 0) {
+        return -1;
+    }
+    if (self->value > 0) {
+        self->value--;
+    }
+    else {
+        acquired = deadline_ns == 0 ? 0 : wait_for_permit(self, deadline_ns);
+    }
+    if (acquired == 2) {
+        return 1;
+    }
+    plus_condition_leave(self->cond);
+    return acquired;
+}
+
+static const struct plus_signature acquire_signature =
+    PLUS_SIGNATURE("acquire", 0, "blocking", "timeout");
+
+static PyObject *
+semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *given[2] = {NULL, NULL};
+    uint64_t deadline_ns = PLUS_FUTEX_NO_DEADLINE;
+    int blocking = 1;
+
+    if ((nargs != 0 || kwnames != NULL) &&
+        plus_arguments(&acquire_signature, args, nargs, kwnames, given) < 0) {
+        return plus_standard_answer(op, "acquire", args, nargs, kwnames);
+    }
+    if (given[0] != NULL && (blocking = PyObject_IsTrue(given[0])) < 0) {
+        return NULL;
+    }
+    if (!blocking && given[1] != NULL && given[1] != Py_None) {
+        return PyErr_Format(PyExc_ValueError, "can't specify timeout for non-blocking acquire");
+    }
+    if (blocking && plus_wait_deadline(given[1], &deadline_ns) < 0) {
+        return plus_standard_answer(op, "acquire", args, nargs, kwnames);
+    }
+    return plus_truth(acquire(semaphore(op), blocking ? deadline_ns : 0));
+}
+
+/* 0, or -1 with ValueError when a bounded one would have more than at the beginning. */
+static int
+release(semaphore_object *self, Py_ssize_t count)
+{
+    if (check_initialised(self) < 0 || plus_condition_enter(self->cond) < 0) {
+        return -1;
+    }
+    bool too_many = self->initial >= 0 && self->value > self->initial - count;
+    if (!too_many && self->value > PY_SSIZE_T_MAX - count) {
+        plus_condition_leave(self->cond);
+        PyErr_SetString(PyExc_OverflowError, "semaphore value is too large");
+        return -1;
+    }
+    if (!too_many) {
+        release_permits(self, count);
+    }
+    plus_condition_leave(self->cond);
+    if (too_many) {
+        PyErr_SetString(PyExc_ValueError, "Semaphore released too many times");
+        return -1;
+    }
+    return 0;
+}
+
+static const struct plus_signature release_signature = PLUS_SIGNATURE("release", 0, "n");
+
+static PyObject *
+semaphore_release(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *given = NULL;
+    Py_ssize_t count = 1;
+
+    if ((nargs != 0 || kwnames != NULL) &&
+        plus_arguments(&release_signature, args, nargs, kwnames, &given) < 0) {
+        return plus_standard_answer(op, "release", args, nargs, kwnames);
+    }
+    if (given != NULL) {
+        count = PyNumber_AsSsize_t(given, PyExc_OverflowError);
+        if (count == -1 && PyErr_Occurred()) {
+            return plus_standard_answer(op, "release", args, nargs, kwnames);
+        }
+        if (count < 1) {
+            return PyErr_Format(PyExc_ValueError, "n must be one or more");
+        }
+    }
+    return plus_none(release(semaphore(op), count));
+}
+
+static PyObject *
+semaphore_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *standard = plus_standard_if_touched(op, semaphore(op)->dict, "__exit__");
+
+    return standard != NULL ? plus_standard_call(standard, op, args, nargs, NULL)
+                            : semaphore_release(op, NULL, 0, NULL);
+}
+
+static PyObject *
+semaphore_reinit(PyObject *op, PyObject *ignored)
+{
+    if (check_initialised(semaphore(op)) < 0 || plus_condition_reinit(semaphore(op)->cond) < 0) {
+        return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *
+semaphore_statistics(PyObject *op, PyObject *ignored)
+{
+    if (check_initialised(semaphore(op)) < 0) {
+        return NULL;
+    }
+    return plus_statistics_of(&semaphore(op)->cond->queue);
+}
+
+static PyObject *
+semaphore_repr(PyObject *op)
+{
+    const semaphore_object *self = semaphore(op);
+
+    return self->initial < 0 ? plus_repr_with(op, "value=%zd", self->value, 0)
+                             : plus_repr_with(op, "value=%zd/%zd", self->value, self->initial);
+}
+
+static const struct plus_signature init_signature = PLUS_SIGNATURE("Semaphore", 0, "value");
+
+static int
+initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounded)
+{
+    struct plus_threads_state *state = plus_threads_state(Py_TYPE(self));
+    PyObject *given;
+    Py_ssize_t value = 1;
+
+    if (state == NULL || plus_init_arguments(&init_signature, args, kwargs, &given) < 0) {
+        return -1;
+    }
+    if (given != NULL) {
+        value = PyNumber_AsSsize_t(given, PyExc_OverflowError);
+        if (value == -1 && PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    if (value < 0) {
+        PyErr_SetString(PyExc_ValueError, "semaphore initial value must be >= 0");
+        return -1;
+    }
+    /* Made anew while threads wait: they go on waiting in the condition that they are in. */
+    if (self->cond == NULL) {
+        plus_condition_object *made = plus_condition_new(state, NULL);
+
+        if (made == NULL) {
+            return -1;
+        }
+        if (self->cond == NULL) { /* a collection may have run code that was here, too */
+            self->cond = made;
+        }
+        else {
+            Py_DECREF(made);
+        }
+    }
+    self->value = value;
+    self->initial = bounded ? value : -1;
+    return 0;
+}
+
+static int
+semaphore_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return initialise(semaphore(op), args, kwargs, false);
+}
+
+static int
+bounded_init(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return initialise(semaphore(op), args, kwargs, true);
+}
+
+static int
+semaphore_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(semaphore(op)->cond);
+    Py_VISIT(semaphore(op)->dict);
+    return 0;
+}
+
+static int
+semaphore_clear(PyObject *op)
+{
+    Py_CLEAR(semaphore(op)->cond);
+    Py_CLEAR(semaphore(op)->dict);
+    return 0;
+}
+
+PyDoc_STRVAR(semaphore_doc, "Semaphore(value=1)\n--\n\n"
+                            "A counter of permits: threading.Semaphore.\n\n"
+                            "Raises ValueError for a value below zero.");
+
+PyDoc_STRVAR(bounded_doc,
+             "BoundedSemaphore(value=1)\n--\n\n"
+             "A Semaphore that is never released more often than acquired: release() raises\n"
+             "ValueError then.");
+
+PyDoc_STRVAR(acquire_doc,
+             "acquire($self, /, blocking=True, timeout=None)\n--\n\n"
+             "Take one permit and return whether that succeeded.\n\n"
+             "timeout: seconds to wait at most; None: without limit.  Raises ValueError for a\n"
+             "time-out with blocking=False, OverflowError for one above threading.TIMEOUT_MAX.");
+
+PyDoc_STRVAR(release_doc, "release($self, /, n=1)\n--\n\n"
+                          "Give n permits back.\n\nRaises ValueError for n below one.");
+
+PyDoc_STRVAR(enter_doc, "__enter__($self, /, blocking=True, timeout=None)\n--\n\n"
+                        "The same as acquire().");
+PyDoc_STRVAR(exit_doc, "__exit__($self, t, v, tb, /)\n--\n\nGive the permit back.");
+
+static PyMethodDef semaphore_methods[] = {
+    {"acquire", PLUS_KEYWORDS(semaphore_acquire), acquire_doc},
+    {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
+    {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
+    {"statistics", semaphore_statistics, METH_NOARGS, plus_statistics_doc},
+    {"__enter__", PLUS_KEYWORDS(semaphore_acquire), enter_doc},
+    {"__exit__", PLUS_FAST(semaphore_exit), exit_doc},
+    {"_at_fork_reinit", semaphore_reinit, METH_NOARGS, plus_reinit_doc},
+    PLUS_STANDARD_METHODS,
+    {NULL, NULL, 0, NULL},
+};
+
+/* As the standard class has it: who replaces Semaphore.release() does not reach this one. */
+static PyMethodDef bounded_methods[] = {
+    {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef semaphore_members[] = {
+    PLUS_STANDARD_MEMBERS(semaphore_object),
+    {"_cond", Py_T_OBJECT_EX, offsetof(semaphore_object, cond), Py_READONLY, NULL},
+    {"_value", Py_T_PYSSIZET, offsetof(semaphore_object, value), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyMemberDef bounded_members[] = {
+    {"_initial_value", Py_T_PYSSIZET, offsetof(semaphore_object, initial), 0, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyType_Slot semaphore_slots[] = {
+    {Py_tp_init, semaphore_init},         {Py_tp_dealloc, plus_dealloc},
+    {Py_tp_traverse, semaphore_traverse}, {Py_tp_clear, semaphore_clear},
+    {Py_tp_repr, semaphore_repr},         {Py_tp_methods, semaphore_methods},
+    {Py_tp_members, semaphore_members},   {Py_tp_getset, plus_standard_getset},
+    {Py_tp_doc, (void *)semaphore_doc},   {0, NULL},
+};
+
+static PyType_Slot bounded_slots[] = {
+    {Py_tp_init, bounded_init},
+    {Py_tp_methods, bounded_methods},
+    {Py_tp_members, bounded_members},
+    {Py_tp_doc, (void *)bounded_doc},
+    {0, NULL},
+};
+
+int
+plus_semaphore_exec(PyObject *module, struct plus_threads_state *state)
+{
+    const size_t size = sizeof(semaphore_object);
+
+    if (plus_add_type(module, &state->semaphore, "Semaphore", "threading.Semaphore", size,
+                      Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, semaphore_slots, NULL) < 0) {
+        return -1;
+    }
+    int rc = plus_add_type(module, &state->bounded_semaphore, "BoundedSemaphore",
+                           "threading.BoundedSemaphore", size, 0, bounded_slots, state->semaphore);
+    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
+    return rc;
+}

@@ -1,0 +1,476 @@
+/* The protocol of a Queue; all of it with the mutex held, but for the sleep in plus_condition_sleep().
+ *
+ * put, with a place:     the first that waits in get(), of an empty queue, has the item in its hand (GRANTED, `takes`), and
+ *                        the place goes to the next putter; else the item is stored, and one that waits is woken.
+ * put, without a place:  waits in not_full, with the item on offer (`item`, not `takes`).
+ * get, with an item:     takes it out, which makes a place.  The first that waits in put() gets that: its item is stored
+ *                        and its wait ended as GRANTED (fill_place).
+ * get, without an item:  waits in not_empty.
+ *
+ * A waiter that was GRANTED returns at once, without the mutex: nothing is left to be done.
+ *
+ * An item that is handed over belongs to the waiter, by a reference of its own, before its wait is ended.  No waiter is
+ * queued while signal handlers run in its thread (waiting.c), so none is given an item that a handler waits for.
+ * An offered item stays the putter's: it is stored first and the wait ended then, for storing may fail, and the putter
+ * has to be told, not the getter.  It may have given up in between: then what was stored last is taken out again.
+ *
+ * Not so where Python code takes part.  A priority queue compares items, and what that raises belongs to who puts: its
+ * putters are woken, and put by themselves.  So are those of a queue with hooks, or with another container, in which
+ * the queue cannot know what is last; nor is anything handed over past its _put() and _get().
+ *
+ * The kind is asked anew after each wait (plus_store_kind): meanwhile somebody may have put another container there.
+ *
+ * Who was woken and finds nothing queues at the head again (plus_waitq_enqueue), so whoever waits is served in order.
+ */
+#include "queue_ops.h"
+
+#include "../../_base/raise.h"
+#include "../arguments.h"
+
+static int
+raise_shutdown(void)
+{
+    return plus_raise_from("cpythonplus.threads", "ShutDown");
+}
+
+static inline bool
+is_negative(uint64_t deadline_ns)
+{
+    return deadline_ns == PLUS_DEADLINE_NEGATIVE || deadline_ns == PLUS_DEADLINE_VERY_NEGATIVE;
+}
+
+static inline void
+leave(plus_queue_object *self)
+{
+    plus_lock_release(self->lock);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Serving those who wait; with the mutex held
+ */
+
+/* Ends the wait of the first waiter, if it takes an item: it has this one; or, without `takes`, if it
+ * still is one that wants to put this. */
+static bool
+end_first(struct plus_waitq *queue, PyObject *item, bool takes)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    plus_waitq_lock(queue);
+    struct plus_waiter *first = queue->head;
+    bool granted = first != NULL && first->takes == takes && (takes || first->item == item);
+    if (granted) {
+        first->item = takes ? Py_NewRef(item) : item;
+        sleeper = plus_waitq_end(queue, first, PLUS_WAITER_GRANTED);
+    }
+    plus_waitq_unlock(queue);
+    plus_waitq_rouse(sleeper);
+    return granted;
+}
+
+/* What the first waiter wants to put, or NULL. */
+static PyObject *
+offer_of_first(struct plus_waitq *queue)
+{
+    plus_waitq_lock(queue);
+    const struct plus_waiter *first = queue->head;
+    PyObject *item = first != NULL && !first->takes ? Py_XNewRef((PyObject *)first->item) : NULL;
+    plus_waitq_unlock(queue);
+    return item;
+}
+
+static int
+store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, PyObject *item)
+{
+    struct plus_waitq *getters = &self->not_empty->queue;
+
+    if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
+        end_first(getters, item, true)) {
+        self->unfinished++;
+        plus_condition_notify(self->not_full, 1); /* the place is free still, and goes to another */
+        return 0;
+    }
+    if (plus_store_put(self, kind, item) < 0) {
+        plus_condition_notify(self->not_full, 1);
+        return -1;
+    }
+    self->unfinished++;
+    plus_waitq_count_surplus(getters);
+    plus_condition_notify(self->not_empty, 1);
+    return 0;
+}
+
+/* Puts what the first waiter wants to put.  Its wait is ended when the item is in: with no memory for that, the waiter
+ * has to be told, and not who takes.  It may have given up meanwhile. */
+static bool
+put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    struct plus_waitq *putters = &self->not_full->queue;
+    PyObject *item = offer_of_first(putters);
+    bool done = false;
+
+    if (item == NULL) {
+        return false;
+    }
+    if (plus_store_put(self, kind, item) < 0) {
+        PyErr_Clear(); /* it tries by itself */
+    }
+    else if (end_first(putters, item, false)) {
+        self->unfinished++;
+        done = true;
+    }
+    else if (plus_store_take_back(self, kind) < 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+    }
+    Py_DECREF(item);
+    return done;
+}
+
+/* An item was taken out, so there is a place. */
+static void
+fill_place(plus_queue_object *self, enum plus_queue_kind kind)
+{
+    if (plus_waitq_length(&self->not_full->queue) == 0) {
+        return;
+    }
+    /* To compare items for a heap runs Python code, whose exceptions belong to the one who puts. */
+    bool plain = (kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
+                 !self->is_shutdown && plus_store_size(self, kind) < self->limit;
+    if (!plain || !put_for_first(self, kind)) {
+        plus_condition_notify(self->not_full, 1);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * put
+ */
+
+/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item, and the mutex is not
+ * held any more; -1 with an exception. */
+static int
+wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+    int full;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.item = item;
+    do {
+        result = plus_condition_sleep(self->not_full, &waiter, deadline_ns);
+        if (result == PLUS_WAIT_GRANTED) {
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1;
+        }
+        if (self->is_shutdown) {
+            return raise_shutdown();
+        }
+        Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+        full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full > 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Full");
+        }
+    } while (full > 0);
+    return full < 0 ? -1 : 1;
+}
+
+/* As wait_for_place(), and 0. */
+static int
+put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = 0;
+
+    if (self->is_shutdown) {
+        return raise_shutdown();
+    }
+    if (self->limit != 0 && is_negative(deadline_ns)) {
+        return plus_check_deadline(deadline_ns);
+    }
+    if (self->limit != 0 || plus_waitq_length(&self->not_empty->queue) > 0) {
+        size = plus_store_size(self, kind);
+        int full = size < 0 ? -1 : plus_store_is_full(self, size);
+        if (full < 0) {
+            return -1;
+        }
+        if (full) {
+            if (deadline_ns == 0) {
+                return plus_raise_from("queue", "Full");
+            }
+            int rc = wait_for_place(self, item, deadline_ns);
+            if (rc != 1) {
+                return rc;
+            }
+            kind = plus_store_kind(self);
+            size = plus_store_size(self, kind);
+            if (size < 0) {
+                return -1;
+            }
+        }
+    }
+    return store_item(self, kind, size, item);
+}
+
+int
+plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
+{
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    int rc = put_locked(self, item, deadline_ns);
+    if (rc == 2) {
+        return 0;
+    }
+    leave(self);
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * get
+ */
+
+/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over, and the mutex is not held
+ * any more; -1 with an exception. */
+static int
+wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+    Py_ssize_t size;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.takes = self->kind != PLUS_QUEUE_HOOKED;
+    do {
+        result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns);
+        if (result == PLUS_WAIT_GRANTED) {
+            *item = waiter.item;
+            return 2;
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1;
+        }
+        size = plus_store_size(self, plus_store_kind(self));
+        if (size == 0 && self->is_shutdown) {
+            return raise_shutdown();
+        }
+        if (size == 0 && result == PLUS_WAIT_TIMED_OUT) {
+            return plus_raise_from("queue", "Empty");
+        }
+    } while (size == 0);
+    return size < 0 ? -1 : 1;
+}
+
+/* As wait_for_item(): 1 with an item that was in the container. */
+static int
+get_locked(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
+{
+    enum plus_queue_kind kind = plus_store_kind(self);
+    Py_ssize_t size = plus_store_size(self, kind);
+
+    if (size < 0) {
+        return -1;
+    }
+    if (size == 0 && self->is_shutdown) {
+        return raise_shutdown();
+    }
+    if (is_negative(deadline_ns)) {
+        return plus_check_deadline(deadline_ns);
+    }
+    if (size == 0) {
+        if (deadline_ns == 0) {
+            return plus_raise_from("queue", "Empty");
+        }
+        int rc = wait_for_item(self, item, deadline_ns);
+        if (rc != 1) {
+            return rc;
+        }
+        kind = plus_store_kind(self);
+    }
+    *item = plus_store_get(self, kind);
+    if (*item == NULL) {
+        return -1;
+    }
+    fill_place(self, kind);
+    return 1;
+}
+
+PyObject *
+plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
+{
+    PyObject *item = NULL;
+
+    if (plus_lock_enter(self->lock) < 0) {
+        return NULL;
+    }
+    if (get_locked(self, &item, deadline_ns) != 2) {
+        leave(self);
+    }
+    return item;
+}
+
+/* Its place is made first: what was taken must not get lost for want of one. */
+static int
+take_into(plus_queue_object *self, PyObject *items)
+{
+    Py_ssize_t place = PyList_GET_SIZE(items);
+
+    if (PyList_Append(items, Py_None) < 0) {
+        return -1;
+    }
+    PyObject *item = plus_store_get(self, plus_store_kind(self));
+    if (item == NULL) {
+        plus_list_drop_last(items);
+        return -1;
+    }
+    return PyList_SetItem(items, place, item);
+}
+
+/* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
+ * taken too.  -1 with an exception; the list has what was taken before. */
+static int
+take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+
+    for (Py_ssize_t i = 0; i < size && i < limit; i++) {
+        if (take_into(self, items) < 0) {
+            return -1;
+        }
+    }
+    return size < 0 ? -1 : 0;
+}
+
+static int
+drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    int rc = take_all(self, items, limit);
+
+    struct plus_raised raised = plus_raised_take();
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
+        fill_place(self, plus_store_kind(self));
+    }
+    plus_raised_put(raised);
+    return rc;
+}
+
+/* What was taken before a hook raised is not lost with it: it is returned, and the exception is only
+ * reported.  It comes again with the next call, if it lasts. */
+int
+plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
+{
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    int rc = drain_locked(self, items, limit);
+    leave(self);
+    if (rc < 0 && PyList_GET_SIZE(items) > 0) {
+        PyErr_WriteUnraisable((PyObject *)self);
+        rc = 0;
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Tasks and the end
+ */
+
+int
+plus_queue_task_done(plus_queue_object *self)
+{
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    bool too_often = self->unfinished <= 0;
+    if (!too_often && --self->unfinished == 0) {
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    leave(self);
+    if (too_often) {
+        PyErr_SetString(PyExc_ValueError, "task_done() called too many times");
+        return -1;
+    }
+    return 0;
+}
+
+/* 1: all done; 0: time is up; -1 with an exception. */
+static int
+join_locked(plus_queue_object *self, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    while (self->unfinished != 0) {
+        result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns);
+        if (result == PLUS_WAIT_SIGNAL) {
+            return -1;
+        }
+        if (result == PLUS_WAIT_TIMED_OUT) {
+            return self->unfinished == 0;
+        }
+    }
+    return 1;
+}
+
+int
+plus_queue_join(plus_queue_object *self, uint64_t deadline_ns)
+{
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    int done = join_locked(self, deadline_ns);
+    leave(self);
+    return done;
+}
+
+/* Takes everything out; -1 with an exception. */
+static int
+discard_locked(plus_queue_object *self)
+{
+    for (;;) {
+        enum plus_queue_kind kind = plus_store_kind(self);
+        Py_ssize_t size = plus_store_size(self, kind);
+
+        if (size <= 0) {
+            return size < 0 ? -1 : 0;
+        }
+        PyObject *item = plus_store_get(self, kind);
+        if (item == NULL) {
+            return -1;
+        }
+        Py_DECREF(item);
+        self->unfinished -= self->unfinished > 0;
+    }
+}
+
+int
+plus_queue_shutdown(plus_queue_object *self, bool immediate)
+{
+    int rc = 0;
+
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    self->is_shutdown = true;
+    if (immediate) {
+        rc = discard_locked(self);
+        plus_condition_notify(self->all_tasks_done, UINT32_MAX);
+    }
+    plus_condition_notify(self->not_empty, UINT32_MAX);
+    plus_condition_notify(self->not_full, UINT32_MAX);
+    leave(self);
+    return rc;
+}
+
+Py_ssize_t
+plus_queue_size(plus_queue_object *self)
+{
+    if (plus_lock_enter(self->lock) < 0) {
+        return -1;
+    }
+    Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
+    leave(self);
+    return size;
+}

@@ -1,0 +1,196 @@
+/* The protocol of the lock's word.  What it means, and why a lock is left free for whoever comes first: lock.h.
+ *
+ *     0                     ---- try ------------->  LOCKED            with the GIL; no guard
+ *     LOCKED                ---- release --------->  0                 with the GIL; no guard
+ *     LOCKED                ---- first waiter ---->  LOCKED | SLOW     with the GIL, under the guard
+ *     LOCKED | SLOW         ---- release --------->  SLOW              under the guard: the first waiter is WOKEN
+ *     LOCKED | SLOW         ---- handing over ---->  LOCKED | SLOW     under the guard: the first waiter is GRANTED, and
+ *                                                                      the owner from then on
+ *     SLOW                  ---- try ------------->  LOCKED | SLOW     with the GIL; no guard
+ *     ... | SLOW            ---- settle ---------->  ...               under the guard, when nobody waits or is woken
+ *
+ * (Where there is no GIL, the words "with the GIL" fall away, and the first two are compare-and-swaps.)
+ *
+ * No release can miss a waiter: a waiter sets SLOW under the guard, in the same step in which it sees LOCKED, and a
+ * release that finds SLOW takes the guard before it looks at the queue.
+ *
+ * `woken` says that a waiter was taken out of the queue and has not been back.  While it is set a release wakes nobody:
+ * the one on its way is enough, and wakes the next by its own release.  So whoever was woken must come back through the
+ * guard, whatever becomes of it, by plus_lock_after_wake().  No Python code runs before that: a signal handler runs when
+ * the waiter is out of the queue and was not woken (plus_waiter_interrupt), or when the acquisition is over.  SLOW stays
+ * for one that goes out: most often it comes back, and if not, one release is slow.
+ * A waiter that finds the lock free as it comes to queue counts as woken, too.  One that was woken in vain queues at the
+ * head, where it stood.
+ *
+ * A release hands the lock over, instead of waking, where the first waiter has waited for PLUS_STARVING_NS, or where the
+ * releasing thread has had the lock in a better place than its own, lent by a waiter that sleeps (gil/scheduler/sched.h).
+ *
+ * The owner is cleared before the word is freed, and stored after it is taken.  Any thread may release.
+ */
+#define _GNU_SOURCE /* clock_gettime */
+#include "lock.h"
+
+#include "../../_base/process/clock.h"
+#include "../../gil/scheduler/sched.h"
+
+#include <errno.h>
+
+void
+plus_lock_init(struct plus_lock *lock)
+{
+    atomic_init(&lock->word, 0);
+    atomic_init(&lock->owner, 0);
+    plus_waitq_init(&lock->queue);
+}
+
+/* Threads that wait here all the same look again. */
+void
+plus_lock_reinit(struct plus_lock *lock)
+{
+    plus_waitq_wake(&lock->queue, UINT32_MAX);
+    lock->queue.woken = 0;
+    atomic_store(&lock->owner, 0);
+    atomic_store(&lock->word, 0);
+}
+
+bool
+plus_lock_is_locked(const struct plus_lock *lock)
+{
+    return (atomic_load_explicit(&lock->word, memory_order_relaxed) & PLUS_LOCK_LOCKED) != 0;
+}
+
+bool
+plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
+{
+    uint32_t seen = atomic_load_explicit(&lock->word, memory_order_relaxed);
+
+    do {
+        if ((seen & PLUS_LOCK_LOCKED) != 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&lock->word, &seen, seen | PLUS_LOCK_LOCKED,
+                                                    memory_order_acquire, memory_order_relaxed));
+    atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
+    return true;
+}
+
+/* With the guard held.  The flag goes when nobody is left whom a release would have to think of. */
+static void
+settle(struct plus_lock *lock)
+{
+    if (plus_waitq_length(&lock->queue) == 0 && lock->queue.woken == 0) {
+        atomic_fetch_and(&lock->word, ~PLUS_LOCK_SLOW);
+    }
+}
+
+static void
+settle_guarded(struct plus_lock *lock)
+{
+    plus_waitq_lock(&lock->queue);
+    settle(lock);
+    plus_waitq_unlock(&lock->queue);
+}
+
+static void
+hand_over(struct plus_lock *lock, uint64_t now, _Atomic uint32_t **sleeper)
+{
+    struct plus_waiter *first = lock->queue.head;
+
+    lock->queue.handed_over_ns = now;
+    lock->queue.counts.hand_overs++;
+    atomic_store(&lock->owner, first->identity);
+    *sleeper = plus_waitq_end(&lock->queue, first, PLUS_WAITER_GRANTED);
+    settle(lock);
+}
+
+int
+plus_lock_release_slowly(struct plus_lock *lock)
+{
+    _Atomic uint32_t *sleeper = NULL;
+
+    if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) == 0) {
+        return -EPERM;
+    }
+    plus_waitq_lock(&lock->queue);
+    if (lock->queue.head != NULL) {
+        uint64_t now = plus_now_ns();
+
+        /* To a lighter thread it is handed over at once: that one interrupts whoever has the GIL. */
+        if (plus_sched_owes() || plus_waitq_starves(&lock->queue, now)) {
+            hand_over(lock, now, &sleeper);
+            goto done;
+        }
+        if (lock->queue.woken == 0) {
+            lock->queue.woken = 1;
+            sleeper = plus_waitq_end(&lock->queue, lock->queue.head, PLUS_WAITER_WOKEN);
+        }
+    }
+    settle(lock);
+    atomic_fetch_and_explicit(&lock->word, ~PLUS_LOCK_LOCKED, memory_order_release);
+done:
+    plus_waitq_unlock(&lock->queue);
+    plus_sched_let_go(&lock->owner); /* the word does not name this thread any more */
+    plus_waitq_rouse(sleeper);
+    return 0;
+}
+
+/* Queues the waiter and sets SLOW in one, or finds the lock free.  Since a release that sees SLOW goes
+ * through the guard, which is held here, none can pass unseen between the look and the queueing. */
+static bool
+enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    uint32_t seen = atomic_load(&lock->word);
+
+    do {
+        if ((seen & PLUS_LOCK_LOCKED) == 0) {
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak(&lock->word, &seen, seen | PLUS_LOCK_SLOW));
+    lock->queue.counts.contended += waiter->start_ns == 0;
+    plus_waitq_enqueue(&lock->queue, waiter);
+    return true;
+}
+
+bool
+plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(&lock->queue);
+    bool queued = enqueue_unless_free(lock, waiter);
+    if (!queued) {
+        lock->queue.woken = 1;
+        atomic_fetch_or(&lock->word, PLUS_LOCK_SLOW);
+    }
+    plus_waitq_unlock(&lock->queue);
+    return queued;
+}
+
+enum plus_wait_result
+plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    waiter->owner = &lock->owner; /* it is served as this thread while this one sleeps */
+    enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
+
+    if (result == PLUS_WAIT_TIMED_OUT) {
+        settle_guarded(lock);
+    }
+    return result;
+}
+
+/* The woken waiter is not on its way any more. */
+static void
+come_back(struct plus_lock *lock)
+{
+    plus_waitq_lock(&lock->queue);
+    lock->queue.woken = 0;
+    settle(lock);
+    plus_waitq_unlock(&lock->queue);
+}
+
+bool
+plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    bool taken = plus_lock_try(lock, waiter->identity);
+
+    come_back(lock);
+    return taken;
+}

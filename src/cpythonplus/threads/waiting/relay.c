@@ -1,0 +1,101 @@
+/* The protocol of the relay; what it is for: relay.h.
+ *
+ * Three numbers decide who may be roused: words[next], if next < filled and next < WIDTH + arrivals.
+ *
+ *     filled     0 while the words are put in; stored once, by who fills
+ *     arrivals   grows with each that is there with the GIL, roused by the relay or awake by itself
+ *     next       grows by compare-and-swap: who moves it on rouses that word, so each is roused once
+ *
+ * A waiter may arrive before the filling is over.  Then it rouses nobody, and who fills has to see its arrival: that one
+ * stores `filled` and then reads `arrivals`, an arrival stores `arrivals` and then reads `filled`, all sequentially
+ * consistent, so that one of the two sees the other.
+ *
+ * `users` counts those who are expected and who fills; the last of them frees.  It is raised for a waiter before its wait
+ * is ended: from then on it may arrive.
+ */
+#include "relay.h"
+
+#include "../../_base/process/futex.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct plus_relay {
+    _Atomic uint32_t users;    /* those who are expected, and who fills it */
+    _Atomic uint32_t arrivals; /* also before the filling is over */
+    _Atomic uint32_t filled;   /* 0 until it is */
+    _Atomic uint32_t next;     /* the first word that is not roused */
+    uint32_t count, size;      /* own: of who fills it */
+    _Atomic uint32_t *words[];
+};
+
+struct plus_relay *
+plus_relay_new(uint32_t size)
+{
+    struct plus_relay *relay = malloc(sizeof(*relay) + size * sizeof(relay->words[0]));
+
+    if (relay != NULL) {
+        atomic_init(&relay->users, 1);
+        atomic_init(&relay->arrivals, 0);
+        atomic_init(&relay->filled, 0);
+        atomic_init(&relay->next, 0);
+        relay->count = 0;
+        relay->size = size;
+    }
+    return relay;
+}
+
+void
+plus_relay_expect(struct plus_relay *relay)
+{
+    atomic_fetch_add(&relay->users, 1);
+}
+
+void
+plus_relay_add(struct plus_relay *relay, _Atomic uint32_t *word)
+{
+    assert(relay->count < relay->size);
+    relay->words[relay->count++] = word;
+}
+
+static void
+rouse(struct plus_relay *relay)
+{
+    uint32_t next = atomic_load(&relay->next);
+
+    for (;;) {
+        uint32_t limit = PLUS_RELAY_WIDTH + atomic_load(&relay->arrivals);
+
+        if (next >= atomic_load(&relay->filled) || next >= limit) {
+            return;
+        }
+        if (atomic_compare_exchange_weak(&relay->next, &next, next + 1u)) {
+            plus_futex_wake(relay->words[next], 1);
+            next = atomic_load(&relay->next);
+        }
+    }
+}
+
+static void
+leave(struct plus_relay *relay)
+{
+    if (atomic_fetch_sub(&relay->users, 1) == 1) {
+        free(relay);
+    }
+}
+
+void
+plus_relay_start(struct plus_relay *relay)
+{
+    atomic_store(&relay->filled, relay->count);
+    rouse(relay);
+    leave(relay);
+}
+
+void
+plus_relay_arrived(struct plus_relay *relay)
+{
+    atomic_fetch_add(&relay->arrivals, 1);
+    rouse(relay);
+    leave(relay);
+}

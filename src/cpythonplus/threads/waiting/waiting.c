@@ -1,0 +1,204 @@
+/* Waiting without the GIL, and what interrupts it.
+ *
+ * A wait: queue with the GIL held; give it up; plus_waiter_wait_nogil(); get it back; rouse the next of a crowd
+ * (plus_waiter_arrived); look what came of it.
+ *
+ *     GRANTED    the thing is this thread's already
+ *     WOKEN      a lock has to be taken yet, which is done with the GIL only: a thread that had the lock and stood in the
+ *                GIL's queue would stop all who want the lock.  In vain: once more from the start
+ *     TIMED_OUT  out of the queue
+ *     SIGNAL     the main thread alone is to run signal handlers, if plus_waiter_interrupt() says so, too
+ *
+ * The handlers run while the waiter is out of the queue, so that a handler finds the lock, the queue or the semaphore as
+ * if its thread did not wait at all: it may take the thing, put into it, fork, raise, or wait for it.  Afterwards the wait
+ * begins anew with the same dead line: plus_acquire() tries the lock first, and plus_wait() says WOKEN, upon which its
+ * callers look again at what they wait for.  Where the wait was ended before the handlers could run, they run a moment
+ * later, as the interpreter's own: the acquisition is over by then.
+ *
+ * A waiter of a condition `stays` queued instead: nothing but a notification can reach it, and that must.
+ *
+ * A condition or a queue that has let its lock go must have it back before it can raise anything.  plus_acquire_surely()
+ * runs handlers too, since the thread that has the lock may wait for one of them, and waits on when one raises.  One that
+ * has been granted an item or a permit does not come there: it returns without the lock, for a handler would find the
+ * thing neither in its place nor in its thread's hands.
+ */
+#include "waiting.h" /* Python.h first: it sets the feature macros */
+
+#include "../../_base/raise.h"
+#include "../state.h"
+
+unsigned long plus_main_ident;
+
+/* Once the interpreter finalises no other thread runs Python code, so nobody can end a wait without a
+ * dead line: an exception, as in the standard library from 3.15 on, instead of a process that hangs.
+ * Up to 3.12 there is no exception for it, and it hangs there too. */
+static bool
+is_hopeless(uint64_t deadline_ns)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    if (deadline_ns == PLUS_FUTEX_NO_DEADLINE && plus_compat_is_finalizing()) {
+        PyErr_SetString(PyExc_PythonFinalizationError,
+                        "cannot wait for a lock at interpreter finalization");
+        return true;
+    }
+#else
+    (void)deadline_ns;
+#endif
+    return false;
+}
+
+/* One wait for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL when handlers are to run. */
+static enum plus_wait_result
+wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    enum plus_wait_result result;
+
+    if (!plus_lock_enqueue(lock, waiter)) {
+        return PLUS_WAIT_WOKEN;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
+    Py_END_ALLOW_THREADS
+    if (result == PLUS_WAIT_SIGNAL) {
+        return plus_waiter_interrupt(&lock->queue, waiter);
+    }
+    plus_waiter_arrived(waiter);
+    return result;
+}
+
+int
+plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+
+    if (is_hopeless(deadline_ns)) {
+        return -1;
+    }
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    for (;;) {
+        switch (wait_for_lock(lock, &waiter, deadline_ns)) {
+        case PLUS_WAIT_GRANTED:
+            return 1;
+        case PLUS_WAIT_TIMED_OUT:
+            return 0;
+        case PLUS_WAIT_WOKEN:
+            if (plus_lock_after_wake(lock, &waiter)) {
+                return 1;
+            }
+            break;
+        case PLUS_WAIT_SIGNAL:
+            if (Py_MakePendingCalls() < 0) {
+                return -1;
+            }
+            if (plus_lock_try(lock, waiter.identity)) {
+                return 1;
+            }
+            break;
+        }
+    }
+}
+
+int
+plus_acquire_surely(struct plus_lock *lock)
+{
+    struct plus_waiter waiter;
+
+    if (plus_lock_try(lock, plus_identity())) {
+        return 0;
+    }
+    PyObject *exception = PyErr_Occurred() != NULL ? plus_compat_take_exception() : NULL;
+    int result = 0;
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    for (bool acquired = false; !acquired;) {
+        switch (wait_for_lock(lock, &waiter, PLUS_FUTEX_NO_DEADLINE)) {
+        case PLUS_WAIT_SIGNAL:
+            if (Py_MakePendingCalls() < 0) {
+                exception = plus_take_exception_after(exception);
+                result = -1;
+            }
+            acquired = plus_lock_try(lock, waiter.identity);
+            break;
+        case PLUS_WAIT_WOKEN:
+            acquired = plus_lock_after_wake(lock, &waiter);
+            break;
+        default:
+            acquired = true;
+        }
+    }
+    if (exception != NULL) {
+        plus_raise_again(exception);
+    }
+    return result;
+}
+
+enum plus_wait_result
+plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    enum plus_wait_result result;
+
+    if (is_hopeless(deadline_ns)) {
+        plus_waiter_leave(queue, waiter);
+        return PLUS_WAIT_SIGNAL;
+    }
+    for (;;) {
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+        if (result != PLUS_WAIT_SIGNAL) {
+            plus_waiter_arrived(waiter);
+            return result;
+        }
+        result = plus_waiter_interrupt(queue, waiter);
+        if (result != PLUS_WAIT_SIGNAL) {
+            return result;
+        }
+        int failed = Py_MakePendingCalls();
+        plus_waiter_resumed(waiter);
+        if (failed < 0) {
+            if (waiter->stays) {
+                plus_waiter_leave(queue, waiter);
+            }
+            return PLUS_WAIT_SIGNAL;
+        }
+        if (!waiter->stays) {
+            return PLUS_WAIT_WOKEN;
+        }
+    }
+}
+
+void
+plus_waiting_atfork_child(void)
+{
+    plus_main_ident = PyThread_get_thread_ident();
+}
+
+static PyObject *
+threads_set_main(PyObject *module, PyObject *ident)
+{
+    unsigned long value = PyLong_AsUnsignedLong(ident);
+
+    if (value == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    plus_main_ident = value;
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef waiting_methods[] = {
+    {"threads_set_main", threads_set_main, METH_O,
+     PyDoc_STR(
+         "threads_set_main($module, ident, /)\n--\n\n"
+         "Say which thread runs signal handlers, so that its waits are interrupted by them.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+plus_waiting_exec(PyObject *module, struct plus_threads_state *state)
+{
+    (void)state;
+    if (plus_main_ident == 0) {
+        plus_main_ident = PyThread_get_thread_ident(); /* threads_set_main() corrects it */
+    }
+    return PyModule_AddFunctions(module, waiting_methods);
+}

@@ -1,0 +1,622 @@
+/* The protocol of one wait.  The picture, who owns what and the contract are in waitq.h.
+ *
+ *     WAITING <--------> ASLEEP      the waiter itself, by compare-and-swap
+ *           \            /
+ *            v          v
+ *          WOKEN or GRANTED          who ends the wait, by an exchange, with the guard held
+ *
+ * 1. The waiter queues itself under the guard.  (Most callers have the GIL still: whoever holds that and sees nobody
+ *    in the queue knows that nobody begins to wait.)  Then it gives the GIL up.
+ * 2. It polls its word, or yields, if that pays (spin.h).  A thread whose polling caught the end does not ask for the
+ *    GIL at once: who ended its wait most often has it and is about to wait itself.
+ * 3. It stores ASLEEP, if the word is WAITING still, and sleeps while the word is ASLEEP.  An end that comes in between
+ *    changes the word, so the kernel does not let it sleep; one that comes before finds WAITING, and calls no kernel.
+ * 4. Who ends the wait takes the node out, exchanges the word, gives the guard back, and only then calls the kernel,
+ *    if it had found ASLEEP.  By that time the node may be gone.  A wake-up that finds another sleeper at this address
+ *    has that one look at its own word and sleep on, as who sleeps on a futex has to be ready for anyway.
+ * 5. finish() takes the guard in every case.  There a waiter that gives up finds out that it was ended in time, or takes
+ *    itself out; there the wait is counted.  So the end of a wait and the giving up are one after the other, and
+ *    the node stays until who ended it has given the guard back.
+ *
+ * A thread that runs signal handlers comes back from 2 and 3 with SIGNAL, still queued.  plus_waiter_interrupt() then
+ * looks under the guard: a wait that was ended by now is over, and the handlers wait for the interpreter; else the
+ * waiter goes out of the queue for them, and comes back to where it stood, before those who began to wait later.  One
+ * that waits for news alone stays, and what ends its wait meanwhile stands in its word when it goes on or leaves.
+ * Rejected: to let all stay.  A lock was then given to a thread that was in a handler; the handler, which wanted the same
+ * lock, waited for its own thread.
+ *
+ * The guard's word has the generation of the process in it.  Where it is of another one, the holder is not here: the word
+ * is taken over by the same compare-and-swap as an open one, and the queue begun anew.  A child puts back the waiters
+ * of its own thread that stay, before anybody else can look (plus_waitq_atfork_child).
+ *
+ * To end many waits at once the guard is taken for WAKE_BATCH of them at a time, so that those who were roused and finish
+ * do not stand behind all others.  Who is roused when is the relay's business (relay.h).
+ */
+#define _GNU_SOURCE
+#include "waitq.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/process/cpus.h"
+#include "../../_base/process/futex.h"
+#include "../../_base/process/identity.h"
+#include "../../_base/rank.h"
+
+#include <assert.h>
+#include <sched.h>
+#include <string.h>
+#include <time.h>
+
+/* How often the holder of a guard is waited for by polling before the processor is given up: it holds
+ * the guard for less than a microsecond, unless the kernel took its processor away. */
+#define GUARD_POLLS 64u
+#define GUARD_YIELDS 16u
+#define GUARD_SLEEP_NS 50000L
+
+/* A waiter that caught its wake-up waits this long at most for the waker to give the GIL up. */
+#define PARK_LIMIT_NS UINT64_C(2000)
+
+/* The same while the waker goes on producing. */
+#define STREAM_LIMIT_NS UINT64_C(50000)
+
+/* A thread that runs signal handlers looks once more after this long: a signal that came between its
+ * giving up the GIL and its sleep ended no sleep.  The C library's own waits have that gap as well. */
+#define SIGNAL_RECHECK_NS (UINT64_C(50) * PLUS_NS_PER_MS)
+
+/* So many waits are ended in one go under the guard. */
+#define WAKE_BATCH 16u
+
+/* A relay is for those who will get the GIL soon.  Whoever has used so much more of it than it has rested
+ * since stands behind jobs, and would hold up those who are behind it in the relay. */
+#define RESTED_NS (UINT64_C(1) * PLUS_NS_PER_MS)
+
+/* One more with each thread that has given up the GIL to wait in this room. */
+static struct {
+    _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count; /* as in spin.c, no neighbours */
+} parked;
+
+/* The calling thread's waiters that stay queued while signal handlers run. */
+static _Thread_local struct plus_waiter *innermost;
+
+/* From which processor the calling thread's last wait was ended.  While another process computes on the
+ * others, that is its own; -1: not known. */
+static _Thread_local int answered_from PLUS_FAST_TLS = -1;
+
+void
+plus_waitq_init(struct plus_waitq *queue)
+{
+    memset(queue, 0, sizeof(*queue));
+    atomic_init(&queue->guard, plus_fork_generation << 1);
+    queue->spin.credit = PLUS_SPIN_NEW;
+}
+
+/* The queue of a process that this one was forked from: its waiters are not here. */
+static void
+forget_waiters(struct plus_waitq *queue)
+{
+    queue->head = queue->tail = NULL;
+    atomic_store_explicit(&queue->length, 0, memory_order_relaxed);
+    queue->woken = 0;
+    atomic_store(&queue->spin.poller, 0);
+}
+
+static void
+back_off(unsigned round)
+{
+    if (round < GUARD_POLLS) {
+        plus_cpu_relax();
+    }
+    else if (round < GUARD_POLLS + GUARD_YIELDS) {
+        sched_yield();
+    }
+    else {
+        /* Its holder does not run, perhaps behind a thread of higher priority that polls here. */
+        nanosleep(&(struct timespec){.tv_nsec = GUARD_SLEEP_NS}, NULL);
+    }
+}
+
+static void
+lock_slowly(struct plus_waitq *queue)
+{
+    uint32_t open = plus_fork_generation << 1;
+
+    for (unsigned round = 0;; round++) {
+        uint32_t seen = atomic_load_explicit(&queue->guard, memory_order_relaxed);
+
+        if (seen == (open | 1u)) {
+            back_off(round);
+        }
+        else if (atomic_compare_exchange_weak_explicit(
+                     &queue->guard, &seen, open | 1u, memory_order_acquire, memory_order_relaxed)) {
+            if (seen != open) {
+                forget_waiters(queue);
+            }
+            return;
+        }
+    }
+}
+
+/* A word and a short poll instead of a mutex: giving it back is a plain store, which makes the common
+ * put or get one locked instruction cheaper. */
+void
+plus_waitq_lock(struct plus_waitq *queue)
+{
+    uint32_t open = plus_fork_generation << 1;
+
+    plus_rank_taken(PLUS_RANK_GUARD);
+    if (!atomic_compare_exchange_strong_explicit(&queue->guard, &open, open | 1u,
+                                                 memory_order_acquire, memory_order_relaxed)) {
+        lock_slowly(queue);
+    }
+}
+
+void
+plus_waitq_unlock(struct plus_waitq *queue)
+{
+    plus_rank_given(PLUS_RANK_GUARD);
+    atomic_store_explicit(&queue->guard, plus_fork_generation << 1, memory_order_release);
+}
+
+void
+plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals)
+{
+    *waiter = (struct plus_waiter){
+        .identity = plus_identity(),
+        .heeds_signals = heeds_signals,
+        .ended_on = -1,
+    };
+}
+
+/* With the guard held: no other writer. */
+static void
+add_length(struct plus_waitq *queue, uint32_t difference)
+{
+    atomic_store_explicit(&queue->length, plus_waitq_length(queue) + difference,
+                          memory_order_relaxed);
+}
+
+/* Behind `before`; NULL: at the head. */
+static void
+link_behind(struct plus_waitq *queue, struct plus_waiter *before, struct plus_waiter *waiter)
+{
+    struct plus_waiter *after = before != NULL ? before->next : queue->head;
+
+    assert(!waiter->queued);
+    waiter->prev = before;
+    waiter->next = after;
+    *(before != NULL ? &before->next : &queue->head) = waiter;
+    *(after != NULL ? &after->prev : &queue->tail) = waiter;
+    waiter->queued = true;
+    atomic_store_explicit(&waiter->state, PLUS_WAITER_WAITING, memory_order_relaxed);
+    add_length(queue, 1u);
+    if (!waiter->interrupted) {
+        waiter->polled = waiter->caught = waiter->looked = waiter->rechecked = false;
+    }
+    waiter->interrupted = false;
+    if (waiter->start_ns == 0) {
+        waiter->start_ns = waiter->counted_ns = plus_now_ns();
+        queue->counts.waits++;
+    }
+}
+
+void
+plus_waitq_append(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    link_behind(queue, queue->tail, waiter);
+}
+
+void
+plus_waitq_prepend(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    link_behind(queue, NULL, waiter);
+}
+
+void
+plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    bool in_vain = waiter->start_ns != 0 && !waiter->interrupted;
+    struct plus_waiter *before = in_vain ? NULL : queue->tail;
+
+    while (waiter->interrupted && before != NULL && before->start_ns > waiter->start_ns) {
+        before = before->prev;
+    }
+    link_behind(queue, before, waiter);
+}
+
+void
+plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    assert(waiter->queued && plus_waitq_length(queue) > 0);
+    *(waiter->prev != NULL ? &waiter->prev->next : &queue->head) = waiter->next;
+    *(waiter->next != NULL ? &waiter->next->prev : &queue->tail) = waiter->prev;
+    waiter->queued = false;
+    add_length(queue, UINT32_MAX);
+}
+
+/* By this the object's spin knows a waiter. */
+static uint32_t
+poller(const struct plus_waiter *waiter)
+{
+    return (uint32_t)waiter->identity;
+}
+
+_Atomic uint32_t *
+plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_waiter_state state)
+{
+    _Atomic uint32_t *word = &waiter->state;
+
+    plus_waitq_remove(queue, waiter);
+    plus_spin_met(&queue->spin, poller(waiter));
+    waiter->ended_on = sched_getcpu();
+    waiter->parked_at_wake = atomic_load_explicit(&parked.count, memory_order_relaxed);
+    /* The node may be gone after this. */
+    bool asleep = atomic_exchange_explicit(word, state, memory_order_acq_rel) == PLUS_WAITER_ASLEEP;
+    return asleep ? word : NULL;
+}
+
+void
+plus_waitq_rouse(_Atomic uint32_t *word)
+{
+    if (word != NULL) {
+        plus_futex_wake(word, 1);
+    }
+}
+
+static bool
+is_rested(const struct plus_waiter *waiter, uint64_t now)
+{
+    return atomic_load_explicit(&waiter->rested_ns, memory_order_relaxed) <= now + RESTED_NS;
+}
+
+/* Ends the wait of the first, with the guard held.  Returns the word of a sleeper that is to be roused at
+ * once, or NULL. */
+static _Atomic uint32_t *
+wake_first(struct plus_waitq *queue, struct plus_relay *relay, uint64_t now)
+{
+    struct plus_waiter *first = queue->head;
+
+    if (relay == NULL || !is_rested(first, now)) {
+        return plus_waitq_end(queue, first, PLUS_WAITER_WOKEN);
+    }
+    plus_relay_expect(relay);
+    first->relay = relay;
+    _Atomic uint32_t *word = plus_waitq_end(queue, first, PLUS_WAITER_WOKEN);
+    if (word != NULL) {
+        plus_relay_add(relay, word);
+    }
+    return NULL;
+}
+
+/* Returns how many are left of `count`, none if nobody waits any more. */
+static uint32_t
+wake_some(struct plus_waitq *queue, uint32_t count, struct plus_relay *relay, uint64_t now)
+{
+    _Atomic uint32_t *sleepers[WAKE_BATCH];
+    uint32_t ended = 0;
+
+    plus_waitq_lock(queue);
+    while (ended < count && ended < WAKE_BATCH && queue->head != NULL) {
+        sleepers[ended++] = wake_first(queue, relay, now);
+    }
+    plus_waitq_unlock(queue);
+    for (uint32_t i = 0; i < ended; i++) {
+        plus_waitq_rouse(sleepers[i]);
+    }
+    return ended == WAKE_BATCH ? count - ended : 0;
+}
+
+void
+plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
+{
+    struct plus_relay *relay = NULL;
+    uint64_t now = 0;
+
+    if (count > PLUS_RELAY_WIDTH) {
+        plus_waitq_lock(queue);
+        uint32_t length = plus_waitq_length(queue);
+        plus_waitq_unlock(queue);
+        count = count < length ? count : length; /* who comes later is not meant */
+    }
+    /* The interpreter's own GIL lets one that computes go on for an interval beside each that arrives:
+     * there they had better queue all at once. */
+    if (count > PLUS_RELAY_WIDTH && plus_sched_running()) {
+        now = plus_now_ns();
+        relay = plus_relay_new(count);
+    }
+    while (count > 0) {
+        count = wake_some(queue, count, relay, now);
+    }
+    if (relay != NULL) {
+        plus_relay_start(relay);
+    }
+}
+
+bool
+plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns)
+{
+    return queue->head != NULL && now_ns - queue->head->start_ns >= PLUS_STARVING_NS &&
+           now_ns - queue->handed_over_ns >= PLUS_STARVING_NS;
+}
+
+static bool
+is_ended(const struct plus_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->state, memory_order_acquire) >= PLUS_WAITER_WOKEN;
+}
+
+static bool
+await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
+{
+    uint64_t start = plus_now_ns();
+
+    while (atomic_load_explicit(&parked.count, memory_order_relaxed) == waiter->parked_at_wake) {
+        if (plus_now_ns() - start >= limit_ns) {
+            return false;
+        }
+        plus_cpu_relax();
+    }
+    return true;
+}
+
+/* The waker holds the GIL still, and most often is on its way to a wait of its own.  To ask for the
+ * GIL now would mean to sleep in the kernel until then; so it gets a moment.  If it produces more things
+ * instead, it gets a longer one: then there is something to take for each change of threads. */
+static void
+let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
+{
+    uint32_t surplus = atomic_load_explicit(&queue->surplus, memory_order_relaxed);
+
+    if (!await_parking(waiter, PARK_LIMIT_NS) &&
+        atomic_load_explicit(&queue->surplus, memory_order_relaxed) != surplus) {
+        await_parking(waiter, STREAM_LIMIT_NS);
+    }
+}
+
+/* On one processor: whoever is to end the wait gets it. */
+static bool
+yield_state(const struct plus_waiter *waiter)
+{
+    for (unsigned i = 0; i < PLUS_SPIN_YIELDS && !is_ended(waiter); i++) {
+        sched_yield();
+    }
+    return is_ended(waiter);
+}
+
+/* -1 is a processor that the kernel does not tell. */
+static bool
+answered_here(void)
+{
+    return answered_from >= 0 && answered_from == sched_getcpu();
+}
+
+static enum plus_spin_way
+choose_way(struct plus_waitq *queue, const struct plus_waiter *waiter, uint64_t now_ns)
+{
+    plus_waitq_lock(queue);
+    enum plus_spin_way way =
+        is_ended(waiter) ? PLUS_SPIN_NOT
+                         : plus_spin_begins(&queue->spin, poller(waiter), answered_here(), now_ns);
+    plus_waitq_unlock(queue);
+    return way;
+}
+
+static void
+spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    uint64_t now = plus_now_ns();
+    uint64_t limit_ns = PLUS_SPIN_NS;
+
+    enum plus_spin_way way = choose_way(queue, waiter, now);
+    if (way == PLUS_SPIN_FULL && plus_spin_await_place(now)) {
+        way = choose_way(queue, waiter, now);
+    }
+    if (way == PLUS_SPIN_NOT || way == PLUS_SPIN_FULL) {
+        return;
+    }
+    if (deadline_ns < now + limit_ns) {
+        limit_ns = deadline_ns > now ? deadline_ns - now : 0;
+    }
+    waiter->polled = true;
+    waiter->caught = way == PLUS_SPIN_POLL
+                         ? plus_futex_poll(&waiter->state, PLUS_WAITER_WAITING, limit_ns)
+                         : yield_state(waiter);
+    plus_spin_ended(&queue->spin, poller(waiter), way);
+    if (waiter->caught && way == PLUS_SPIN_POLL) {
+        let_waker_park(queue, waiter);
+    }
+}
+
+/* How long it has waited by now. */
+static uint64_t
+count_time(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    struct plus_wait_counts *counts = &queue->counts;
+    uint64_t now = plus_now_ns();
+    uint64_t waited_ns = now - waiter->start_ns;
+
+    counts->total_ns += now - waiter->counted_ns;
+    waiter->counted_ns = now;
+    if (waited_ns > counts->longest_ns) {
+        counts->longest_ns = waited_ns;
+    }
+    return waited_ns;
+}
+
+static void
+count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    uint64_t waited_ns = count_time(queue, waiter);
+
+    queue->counts.spins += waiter->polled;
+    queue->counts.spins_paid += waiter->caught;
+    plus_spin_learn(&queue->spin, waiter->polled, waiter->caught, waited_ns);
+}
+
+static enum plus_wait_result
+ended_as(const struct plus_waiter *waiter)
+{
+    return atomic_load_explicit(&waiter->state, memory_order_acquire) == PLUS_WAITER_GRANTED
+               ? PLUS_WAIT_GRANTED
+               : PLUS_WAIT_WOKEN;
+}
+
+/* A waiter that is not ended by now takes itself out. */
+static enum plus_wait_result
+finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
+{
+    enum plus_wait_result result = PLUS_WAIT_TIMED_OUT;
+
+    plus_waitq_lock(queue);
+    if (is_ended(waiter)) {
+        result = ended_as(waiter);
+        answered_from = waiter->ended_on;
+    }
+    else {
+        plus_waitq_remove(queue, waiter);
+        queue->counts.timeouts += timed_out;
+    }
+    count_wait(queue, waiter);
+    plus_waitq_unlock(queue);
+    plus_sched_take_back(waiter->owner, &waiter->lent);
+    return result;
+}
+
+/* Before a sleep: most waits end before that, and cost nothing for it. */
+static void
+prepare_to_sleep(struct plus_waiter *waiter)
+{
+    if (waiter->owner != NULL && !waiter->lent.lends) {
+        plus_sched_lend(waiter->owner, &waiter->lent);
+    }
+    atomic_store_explicit(&waiter->rested_ns, plus_now_ns() + plus_sched_used_ns(),
+                          memory_order_relaxed);
+}
+
+/* One sleep.  Returns true when the dead line passed. */
+static bool
+sleep_once(struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    uint32_t waiting = PLUS_WAITER_WAITING;
+    uint32_t asleep = PLUS_WAITER_ASLEEP;
+
+    if (!atomic_compare_exchange_strong(&waiter->state, &waiting, PLUS_WAITER_ASLEEP)) {
+        return false;
+    }
+    bool timed_out =
+        plus_futex_wait(&waiter->state, PLUS_WAITER_ASLEEP, deadline_ns) == PLUS_FUTEX_TIMED_OUT;
+    /* Awake now: who ends the wait from here on need not call the kernel. */
+    atomic_compare_exchange_strong(&waiter->state, &asleep, PLUS_WAITER_WAITING);
+    return timed_out;
+}
+
+/* Sleep until the dead line at most.  Returns true when the caller, who runs signal handlers, has to look. */
+static bool
+sleep_heeding(struct plus_waiter *waiter, uint64_t deadline_ns, bool *timed_out)
+{
+    uint64_t recheck_ns = plus_now_ns() + SIGNAL_RECHECK_NS;
+    bool rechecks = !waiter->rechecked && recheck_ns < deadline_ns;
+    bool passed = sleep_once(waiter, rechecks ? recheck_ns : deadline_ns);
+
+    waiter->rechecked = rechecks && passed; /* after a signal it begins anew */
+    *timed_out = passed && !rechecks;
+    return !*timed_out && !is_ended(waiter);
+}
+
+enum plus_wait_result
+plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns)
+{
+    bool timed_out = deadline_ns == 0;
+
+    atomic_fetch_add_explicit(&parked.count, 1, memory_order_relaxed);
+    if (!waiter->looked && !timed_out) {
+        spin_first(queue, waiter, deadline_ns);
+    }
+    while (!is_ended(waiter) && !timed_out) {
+        bool look = waiter->heeds_signals && (waiter->polled && !waiter->looked);
+
+        waiter->looked = true;
+        if (look) {
+            return PLUS_WAIT_SIGNAL;
+        }
+        prepare_to_sleep(waiter);
+        if (!waiter->heeds_signals) {
+            timed_out = sleep_once(waiter, deadline_ns);
+        }
+        else if (sleep_heeding(waiter, deadline_ns, &timed_out)) {
+            return PLUS_WAIT_SIGNAL;
+        }
+    }
+    return finish(queue, waiter, timed_out);
+}
+
+void
+plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    waiter->heard = finish(queue, waiter, false) == PLUS_WAIT_WOKEN;
+    plus_waiter_arrived(waiter);
+}
+
+/* One that stays is in no relay while handlers run: those behind it would wait for them. */
+void
+plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    atomic_store_explicit(&waiter->rested_ns, UINT64_MAX, memory_order_relaxed);
+    waiter->queue = queue;
+    waiter->outer = innermost;
+    innermost = waiter;
+}
+
+enum plus_wait_result
+plus_waiter_interrupt(struct plus_waitq *queue, struct plus_waiter *waiter)
+{
+    plus_waitq_lock(queue);
+    bool ended = is_ended(waiter);
+    if (!ended && waiter->stays) {
+        plus_waiter_stay(queue, waiter);
+    }
+    else if (!ended) {
+        plus_waitq_remove(queue, waiter);
+        waiter->interrupted = true;
+        count_time(queue, waiter);
+    }
+    plus_waitq_unlock(queue);
+    if (ended) {
+        enum plus_wait_result result = finish(queue, waiter, false);
+
+        plus_waiter_arrived(waiter);
+        return result;
+    }
+    plus_sched_take_back(waiter->owner, &waiter->lent);
+    return PLUS_WAIT_SIGNAL;
+}
+
+void
+plus_waiter_resumed(struct plus_waiter *waiter)
+{
+    if (waiter->stays) {
+        assert(innermost == waiter);
+        innermost = waiter->outer;
+    }
+}
+
+/* To take the guard empties a queue that another generation left. */
+void
+plus_waitq_atfork_child(void)
+{
+    for (struct plus_waiter *waiter = innermost; waiter != NULL; waiter = waiter->outer) {
+        plus_waitq_lock(waiter->queue);
+        if (!is_ended(waiter)) {
+            waiter->queued = false;
+            plus_waitq_prepend(waiter->queue, waiter); /* the outermost came first */
+        }
+        plus_waitq_unlock(waiter->queue);
+    }
+}
+
+struct plus_wait_counts
+plus_waitq_counts(struct plus_waitq *queue)
+{
+    plus_waitq_lock(queue);
+    struct plus_wait_counts counts = queue->counts;
+    plus_waitq_unlock(queue);
+    return counts;
+}
