@@ -1,7 +1,7 @@
 """An answer of another process, decoded: it may be a broken one, or mean no good.
 
 What comes out is an object of plain JSON in which every number can be counted with and written
-down. What its keys hold is not judged: whoever shows it takes anything (memory/_report/reading.py).
+down. What its keys hold is not judged: whoever shows it takes anything (_base/reading.py).
 """
 
 import json
