@@ -4,10 +4,10 @@ from tests.gil import test_memleaks as of_gil
 from tests.gil.load import PRELUDE as GIL_PRELUDE
 from tests.memory import test_memleaks as of_memory
 from tests.prefork import test_memleaks as of_prefork
-from tests.tasklets import test_io_memleaks as of_io
-from tests.tasklets import test_locks_memleaks as of_locks
 from tests.tasklets import test_memleaks as of_tasklets
-from tests.tasklets import test_pickle_memleaks as of_pickles
+from tests.tasklets.io import test_io_memleaks as of_io
+from tests.tasklets.locks import test_locks_memleaks as of_locks
+from tests.tasklets.pickling import test_pickle_memleaks as of_pickles
 from tests.threads import test_memleaks as of_threads
 from tests.threads.programs import PRELUDE as THREADS_PRELUDE
 

@@ -175,9 +175,15 @@ def compile_c(output: Path, sources: Sequence[Path], *flags: str) -> Path:
     return output
 
 
+def c_file(name: str) -> Path:
+    """Return the one C file of that name, wherever its feature's folder lies."""
+    (found,) = SOURCES.rglob(name)
+    return found
+
+
 def interp_sources() -> list[Path]:
     """Return the C of `_interp` and of what it needs, without its binding."""
-    room = [path for path in (SOURCES / "_interp").glob("*.c") if path.name != "facts_py.c"]
+    room = [path for path in (SOURCES / "_interp").rglob("*.c") if path.name != "facts_py.c"]
     names = (
         "address_table",
         "copy_memory",
@@ -187,7 +193,7 @@ def interp_sources() -> list[Path]:
         "record_table",
         "segments",
     )
-    return [*room, *(SOURCES / "_base" / f"{name}.c" for name in names)]
+    return [*room, *(c_file(f"{name}.c") for name in names)]
 
 
 def run_c_program(name: str, env: Mapping[str, str] | None = None) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.support import is_built, run_c_program
 
 ROOT = Path(__file__).resolve().parent
-NAMES = sorted(str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.glob("*/test_*.c"))
+NAMES = sorted(str(path.relative_to(ROOT).with_suffix("")) for path in ROOT.rglob("test_*.c"))
 
 
 @pytest.mark.any_version

@@ -20,8 +20,8 @@ cd "$(dirname "$0")/.."
 
 # What goes from one stack to another, what waits there, and C programs of what processors may differ in.
 short=(
-    tests/tasklets/test_{engine,c_stacks,tasklet,channel,locks,io_socket}.py
-    "tests/test_c_programs.py::test_c_program["{base/test_histogram,tasklets/test_{stacks,timers},threads/test_{lock,waitq}}"]")
+    tests/tasklets/{stacks/test_engine,stacks/test_c_stacks,test_tasklet,test_channel,locks/test_locks,io/test_io_socket}.py
+    "tests/test_c_programs.py::test_c_program["{base/test_histogram,tasklets/{stacks/test_stacks,test_timers},threads/test_{lock,waitq}}"]")
 arm64=${CPYTHONPLUS_ARM64:-${XDG_CACHE_HOME:-$HOME/.cache}/cpythonplus/arm64}
 inside=/srv/cpythonplus
 magic='\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\xb7\x00'

@@ -13,7 +13,7 @@ if [ -z "$clang" ]; then
 fi
 mkdir -p build/fuzz/found
 "$clang" -std=c11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-    -Isrc/cpythonplus tests/memory/fuzz_request.c src/cpythonplus/_doctor/agent/request.c \
+    -Isrc/cpythonplus tests/doctor/fuzz_request.c src/cpythonplus/_doctor/agent/request.c \
     -o build/fuzz/fuzz_request
 build/fuzz/fuzz_request -max_total_time="$seconds" -max_len=600 -print_final_stats=1 \
     -artifact_prefix=build/fuzz/ build/fuzz/found tests/memory/request_corpus

@@ -18,7 +18,7 @@ from tools import results_page
 from tools.results_page import ROOT, PageError
 
 FOLDER = ROOT / "docs" / "explanation"
-SOURCES = ROOT / "src" / "cpythonplus" / "tasklets"
+SOURCES = ROOT / "src" / "cpythonplus"
 
 WIDTH = 760
 PAPER, INK, LINE = "#ffffff", "#24292f", "#8c959f"
@@ -40,7 +40,7 @@ def size(file: str, pattern: str) -> int:
     pattern: a regular expression with one or two groups: the number, and the bits of `<<`.
     Raises MissingSizeError when it is not there.
     """
-    found = re.search(pattern, (SOURCES / file).read_text("utf-8"))
+    found = re.search(pattern, next(SOURCES.rglob(file)).read_text("utf-8"))
     if found is None:
         raise MissingSizeError(f"{file} has no {pattern!r}")
     number, *bits = (int(group) for group in found.groups())

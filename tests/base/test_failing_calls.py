@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.lines import ROOMS
-from tests.support import SANITIZED, SOURCES, compile_c, run_child
+from tests.support import SANITIZED, c_file, compile_c, run_child
 
 pytestmark = [
     pytest.mark.slow,
@@ -133,7 +133,7 @@ os._exit(0)
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     output = tmp_path_factory.mktemp("failing") / "failing_calls.so"
-    sources = [Path(__file__).with_name("failing_calls.c"), SOURCES / "gil" / "slots.c"]
+    sources = [Path(__file__).with_name("failing_calls.c"), c_file("slots.c")]
     include = f"-I{sysconfig.get_path('include')}"
     return compile_c(output, sources, include, "-shared", "-fPIC", "-fvisibility=hidden")
 

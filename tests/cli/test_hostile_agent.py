@@ -31,7 +31,7 @@ from cpythonplus._doctor.agent.client import Client
 from cpythonplus._doctor.agent.finding import Process, Unreachable
 from tests.cli.support import run
 from tests.damage import damaged
-from tests.memory import examinations
+from tests.doctor import examinations
 
 pytestmark = pytest.mark.any_version
 

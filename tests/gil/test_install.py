@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.gil.load import run
-from tests.support import SOURCES, compile_c, run_child
+from tests.support import c_file, compile_c, run_child
 
 pytestmark = pytest.mark.needs_gil
 
@@ -165,7 +165,7 @@ def test_a_wrong_policy_changes_nothing() -> None:
 
 @pytest.mark.parametrize("symbol", ["signal", "wait", "timedwait"])
 def test_redirected_slots_are_refused_and_left_alone(tmp_path: Path, symbol: str) -> None:
-    library = _library(tmp_path, REDIRECT, SOURCES / "gil" / "slots.c")
+    library = _library(tmp_path, REDIRECT, c_file("slots.c"))
     run(
         f"""
         import ctypes
@@ -195,7 +195,7 @@ def test_redirected_slots_are_refused_and_left_alone(tmp_path: Path, symbol: str
 
 
 def test_slots_that_others_take_later_are_left_to_them(tmp_path: Path) -> None:
-    library = _library(tmp_path, REDIRECT, SOURCES / "gil" / "slots.c")
+    library = _library(tmp_path, REDIRECT, c_file("slots.c"))
     run(
         f"""
         import ctypes

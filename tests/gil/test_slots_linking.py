@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import SOURCES, compile_c
+from tests.support import c_file, compile_c
 
 pytestmark = pytest.mark.needs_gil
 
@@ -29,7 +29,7 @@ KINDS = [
 @pytest.mark.parametrize("flags", KINDS, ids=" ".join)
 @pytest.mark.any_version
 def test_linked(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    sources = [HERE / "test_slots.c", SOURCES / "gil" / "slots.c"]
+    sources = [HERE / "test_slots.c", c_file("slots.c")]
     program = compile_c(tmp_path / "program", sources, *flags)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(

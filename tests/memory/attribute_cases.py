@@ -16,7 +16,7 @@ import pytest
 from cpythonplus import memory
 from cpythonplus.memory._attribution import measuring, recording
 from cpythonplus.memory._attribution.measuring import Meter
-from tests.memory.attributing import each_call, findings, growing, repeat, rows
+from tests.memory.attribution.attributing import each_call, findings, growing, repeat, rows
 from tests.support import SANITIZED, run_child
 
 __all__ = ["each_call"]

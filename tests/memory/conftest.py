@@ -1,13 +1,5 @@
-"""What the files of this room get from pytest."""
+"""What the files of this folder get from pytest."""
 
-import gc
+from tests.quick_collections import quick_collections
 
-import pytest
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _quick_collections() -> None:
-    """What pytest has, up to a million objects, is not looked at by each collection."""
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+__all__ = ["quick_collections"]

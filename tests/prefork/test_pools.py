@@ -146,7 +146,7 @@ def test_http(tmp_path: Path) -> None:
 def test_https_with_a_session_that_is_not_given_back(tmp_path: Path) -> None:
     """A pool would be emptied; the TLS session that is in use is cut with its socket."""
     pytest.importorskip("cryptography")
-    from tests.tasklets.certificates import make
+    from tests.tasklets.io.certificates import make
 
     written = make(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

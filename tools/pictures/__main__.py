@@ -27,7 +27,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from tests.memory import browser
+from tests.doctor import browser
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = Path(__file__).resolve().parent / "example"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cpythonplus.memory._lint import Selection, check_text
-from tests.memory.patterns import pattern
+from tests.memory.cycles.patterns import pattern
 
 pytestmark = pytest.mark.any_version
 
