@@ -1,4 +1,4 @@
-"""A fixture for the tests of rooms that look at the whole heap: import it into their conftest.py."""
+"""A fixture for rooms that look at the whole heap: import it into their conftest.py."""
 
 import gc
 

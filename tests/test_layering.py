@@ -1,6 +1,6 @@
 """The rooms depend one way, and every shared file keeps to its one job.
 
-    _base <- gil <- threads <- tasklets     prefork, compact, _compare: none of these but _base
+    _base <- gil <- threads <- tasklets     prefork, _compact, _compare: none of these but _base
     _base <- _interp: what is known of the interpreter's insides
     _base <- _interp <- _heap <- memory: the walk over all objects, and what is asked of it
     _doctor: the one room that may know all that can be examined
@@ -27,7 +27,7 @@ PACKAGE = ROOT / "src" / "cpythonplus"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
 EVERYTHING = frozenset(
-    {"_base", "_interp", "gil", "threads", "tasklets", "_heap", "compact", "memory", "prefork"}
+    {"_base", "_interp", "gil", "threads", "tasklets", "_heap", "_compact", "memory", "prefork"}
     | {"_doctor", "_compare", "_cli"}
 )
 # Which other rooms a room may use.
@@ -38,7 +38,7 @@ ARROWS = {
     "threads": frozenset({"_base", "_interp", "gil"}),
     "tasklets": frozenset({"_base", "_interp", "gil", "threads"}),
     "_heap": frozenset({"_base", "_interp"}),
-    "compact": frozenset({"_base", "_interp"}),
+    "_compact": frozenset({"_base", "_interp"}),
     "memory": frozenset({"_base", "_interp", "_heap"}),
     "prefork": frozenset({"_base", "_interp"}),
     "_doctor": frozenset({"_base", "_interp", "_heap", "gil", "memory", "prefork"}),
@@ -47,7 +47,9 @@ ARROWS = {
 }
 # What some files use beside their room's, and why.
 MORE_ARROWS = {
-    "memory/__init__.py": frozenset({"compact"}),  # CompactDict and Record are names of memory, too
+    "memory/__init__.py": frozenset(
+        {"_compact"}
+    ),  # CompactDict and Record are names of memory, too
     "memory/_examined.py": frozenset({"_doctor"}),  # what an examination returns prints itself
     "memory/report.py": frozenset({"_doctor"}),  # public names of what the doctor writes
     "prefork/_activation.py": frozenset({"gil", "threads"}),  # what a server's workers get

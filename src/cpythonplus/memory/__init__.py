@@ -4,9 +4,9 @@ from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.compact._dict import CompactDict
-    from cpythonplus.compact._record import Record
-    from cpythonplus.compact._shared_keys import share_keys, shared_dict
+    from cpythonplus._compact.dict import CompactDict
+    from cpythonplus._compact.record import Record
+    from cpythonplus._compact.shared_keys import share_keys, shared_dict
     from cpythonplus.memory import allocators, closures, cycles, exceptions, report
     from cpythonplus.memory._attribution.asgi import attribute_asgi
     from cpythonplus.memory._attribution.asking import attributed
@@ -125,7 +125,7 @@ _HOMES = {
     "ChildEndedError": "._subprocesses",
     "ClassKept": "._owners.model",
     "Counted": "._owners.model",
-    "CompactDict": "cpythonplus.compact._dict",
+    "CompactDict": "cpythonplus._compact.dict",
     "Difference": "._census",
     "FixedCost": "._caches",
     "Gain": "._dicts",
@@ -138,7 +138,7 @@ _HOMES = {
     "PartGrown": "._owners.model",
     "Pin": "._resident",
     "PathStep": "._census",
-    "Record": "cpythonplus.compact._record",
+    "Record": "cpythonplus._compact.record",
     "ReferencePath": "._census",
     "Referrer": "._census",
     "Referrers": "._census",
@@ -166,8 +166,8 @@ _HOMES = {
     "owners": "._owners.looking",
     "report": ".report",
     "resident": "._resident",
-    "share_keys": "cpythonplus.compact._shared_keys",
-    "shared_dict": "cpythonplus.compact._shared_keys",
+    "share_keys": "cpythonplus._compact.shared_keys",
+    "shared_dict": "cpythonplus._compact.shared_keys",
     "trim": "._trim",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors

@@ -1,12 +1,12 @@
 """What a program holds: objects and bytes, by class, by owner, by module and by size."""
 
 from cpythonplus.memory._census.looking_back import (
-    PathStep,
     ReferencePath,
     Referrer,
     Referrers,
 )
 from cpythonplus.memory._census.model import Census, CensusRow, Difference
+from cpythonplus.memory._census.steps import PathStep
 from cpythonplus.memory._census.taking import census
 
 __all__ = [

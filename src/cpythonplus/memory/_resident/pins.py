@@ -3,7 +3,7 @@
 from collections import Counter
 
 from cpythonplus import _native
-from cpythonplus.memory._census.looking_back import path_steps
+from cpythonplus.memory._census.steps import path_steps
 from cpythonplus.memory._cycles.looking import qualified_name
 from cpythonplus.memory._resident.model import Pin
 from cpythonplus.memory._resident.snapshot import Snapshot

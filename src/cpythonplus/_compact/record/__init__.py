@@ -1,5 +1,5 @@
 """Records: a fixed set of fields in an object without a collector's head."""
 
-from cpythonplus.compact._record.making import Record
+from cpythonplus._compact.record.making import Record
 
 __all__ = ["Record"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, dataclass_transform
 
 from cpythonplus import _native
-from cpythonplus.compact._record.fields import MISSING, annotations_of, declared_fields
+from cpythonplus._compact.record.fields import MISSING, annotations_of, declared_fields
 
 __all__ = ["Record", "RecordMeta"]
 

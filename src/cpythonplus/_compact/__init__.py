@@ -1,0 +1,1 @@
+"""Data in less memory: dicts, records, and dicts that share their keys."""
