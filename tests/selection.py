@@ -22,9 +22,9 @@ ANY_VERSION = (
     "compare/*",
     "docs/*",
     "memory/lint/*",
-    "memory/test_attribute_report.py",
-    "memory/test_attribute_routes.py",
-    "memory/test_pytest_plugin.py",
+    "memory/attribution/test_attribute_report.py",
+    "memory/attribution/test_attribute_routes.py",
+    "memory/cycles/test_pytest_plugin.py",
     "survey/*",
 )
 """Patterns of files, relative to tests/, whose tests say the same on any version of Python.

@@ -47,9 +47,7 @@ ARROWS = {
 }
 # What some files use beside their room's, and why.
 MORE_ARROWS = {
-    "memory/__init__.py": frozenset(
-        {"_compact"}
-    ),  # CompactDict and Record are names of memory, too
+    "memory/__init__.py": frozenset({"_compact"}),  # public names of memory
     "memory/_examined.py": frozenset({"_doctor"}),  # what an examination returns prints itself
     "memory/report.py": frozenset({"_doctor"}),  # public names of what the doctor writes
     "prefork/_activation.py": frozenset({"gil", "threads"}),  # what a server's workers get

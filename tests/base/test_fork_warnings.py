@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="3.11 does no
 PROGRAM = """
 import os, signal, threading, time, warnings
 from cpythonplus import _native, gil, tasklets
-from cpythonplus.memory import _agent, allocators
+from cpythonplus.memory import allocators
+from cpythonplus._doctor import agent as _agent
 
 def until(condition, limit=30.0):
     end = time.monotonic() + limit

@@ -706,4 +706,4 @@ def test_subinterpreters_have_their_own() -> None:
 
 def test_record_is_one_name() -> None:
     assert memory.Record is Record
-    assert Record.__module__.startswith("cpythonplus.memory")
+    assert Record.__module__.startswith("cpythonplus._compact")

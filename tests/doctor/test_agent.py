@@ -32,7 +32,7 @@ NAMES = ["hello", *asked("pid"), "trim", "leave"]
 HELPERS = """
 import errno, json, os, socket, struct, sys, threading, time, warnings
 from cpythonplus import _native
-from cpythonplus.memory import _agent as agent
+from cpythonplus._doctor import agent
 
 
 def connected(path=None):

@@ -113,7 +113,8 @@ def test_glibc_gives_back_by_itself() -> None:
         """
         import json, os, signal, threading, time
         from cpythonplus import _native
-        from cpythonplus.memory import allocators, _trimming as trimming
+        from cpythonplus.memory import allocators
+        from cpythonplus.memory import _trim as trimming
 
         def grows_and_shrinks():
             big = [f"{i}".ljust(600) for i in range(50_000)]

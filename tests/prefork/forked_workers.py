@@ -6,7 +6,8 @@ from tests.support import Child, run_child
 
 PREAMBLE = """
 import ctypes, os, signal, sys, time, traceback
-from cpythonplus.prefork import _board as boards, _endings as endings
+from cpythonplus.prefork._board import board as boards
+from cpythonplus.prefork._limits import endings
 from cpythonplus.prefork._board.board import Board
 
 

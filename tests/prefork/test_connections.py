@@ -481,7 +481,7 @@ def test_the_log_says_once_for_each_peer_who_opened_it() -> None:
 
 def test_without_proc_nothing_is_cut_and_the_reason_is_raised() -> None:
     run("""
-        from cpythonplus.prefork import _connections as module
+        from cpythonplus.prefork._fork import connections as module
         module._FOLDER = "/no-such-folder"
         raises(FileNotFoundError, connections.begin)
         connections.look("the test")

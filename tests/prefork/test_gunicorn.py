@@ -180,7 +180,7 @@ IDLE = """
     from selectors import DefaultSelector
     from types import SimpleNamespace
     from gunicorn.workers import gthread
-    from cpythonplus.prefork import _gunicorn_workers as gunicorn_workers
+    from cpythonplus.prefork._gunicorn import workers as gunicorn_workers
     from cpythonplus.prefork._gunicorn.versions import require
     from cpythonplus.prefork._gunicorn.workers import STOP_LINGER_S
 

@@ -79,7 +79,7 @@ def test_a_connection_of_djangos_that_cannot_be_closed() -> None:
         name = {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}
         settings.configure(DATABASES={"default": name, "other": name})
         from django.db import connections
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         from cpythonplus.prefork._options import log
         logging.basicConfig(level=logging.INFO)
         closed = []
@@ -160,7 +160,7 @@ def test_a_hook_that_fails_at_the_start_ends_it(tmp_path: Path) -> None:
 
 def test_our_part_that_fails_does_not_end_a_master_that_runs(tmp_path: Path) -> None:
     text = """
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
         from cpythonplus.prefork._gunicorn.service import SERVICE
         from cpythonplus.prefork._fork.preparing import Budget
         class Failure(BaseException):
@@ -244,7 +244,7 @@ def test_a_warm_up_that_fails_does_not_end_the_start(tmp_path: Path) -> None:
 def test_what_a_warm_up_forks_ends_as_it_wants_to() -> None:
     run_child("""
         import os, sys
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
         def warm():
             if os.fork() == 0:
                 sys.exit(6)

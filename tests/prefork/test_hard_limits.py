@@ -215,7 +215,7 @@ def test_a_request_whose_place_cannot_be_told_is_ended_all_the_same() -> None:
         """
         import time
         from types import SimpleNamespace
-        from cpythonplus.prefork import _hard_limits as hard_limits
+        from cpythonplus.prefork._limits import hard_limits
         from cpythonplus.prefork._options import Options
         def fails(key):
             raise LookupError(key)
@@ -236,7 +236,7 @@ def test_a_process_that_is_no_longer_watched_goes_on() -> None:
     run_child(
         """
         from types import SimpleNamespace
-        from cpythonplus.prefork import _hard_limits as hard_limits
+        from cpythonplus.prefork._limits import hard_limits
         from cpythonplus.prefork._options import Options
         limits, written = hard_limits.HardLimits(), []
         slot = SimpleNamespace(write=lambda looked_ns: written.append(looked_ns))

@@ -142,7 +142,7 @@ def test_what_preparing_did(board: Board) -> None:
 
 def test_counters_never_go_down_when_workers_are_replaced() -> None:
     run_program("""
-    from cpythonplus.prefork import _metrics as metrics
+    from cpythonplus.prefork._board import metrics
     board = Board(2)
     NAMES = ('worker_requests_total', 'workers_gil_waits_total', 'workers_gil_wait_seconds_total')
 
@@ -470,7 +470,7 @@ def test_without_descriptors_it_goes_on_later() -> None:
     """Nobody can be accepted for a while; those that are there are served meanwhile."""
     run_program("""
     import http.client, resource, socket
-    from cpythonplus.prefork import _metrics as metrics
+    from cpythonplus.prefork._board import metrics
     metrics._REQUEST_S = 3600.0
     sock = metrics.listen('127.0.0.1:0')
     metrics.serve_in_thread(sock, lambda: 'a 1\\n')
@@ -519,7 +519,7 @@ def test_any_worker_answers_for_all() -> None:
     """Also when another one has been killed; the port is free when all have ended."""
     run_program("""
     import urllib.request
-    from cpythonplus.prefork import _metrics as metrics
+    from cpythonplus.prefork._board import metrics
     board = Board(4)
     master_pid = os.getpid()
     sock = metrics.listen('127.0.0.1:0')

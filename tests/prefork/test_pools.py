@@ -154,7 +154,7 @@ def test_https_with_a_session_that_is_not_given_back(tmp_path: Path) -> None:
     with http_server(context) as port:
         run(f"""
             import http.client, ssl
-            from cpythonplus.prefork import _pools as pools
+            from cpythonplus.prefork._fork import pools
             context = ssl.create_default_context(cafile={str(written.authority)!r})
             connections.begin()
             connection = http.client.HTTPSConnection("localhost", {port}, context=context)
@@ -179,7 +179,7 @@ def test_only_what_is_idle_is_closed() -> None:
     with http_server() as port:
         run(f"""
             import http.client
-            from cpythonplus.prefork import _pools as pools
+            from cpythonplus.prefork._fork import pools
             idle = http.client.HTTPConnection("127.0.0.1", {port})
             idle.request("GET", "/idle")
             assert idle.getresponse().read() == b"/idle"
@@ -198,7 +198,7 @@ def test_a_data_base_in_memory_keeps_its_data() -> None:
     pytest.importorskip("sqlalchemy")
     run("""
         import sqlalchemy
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         engine = sqlalchemy.create_engine("sqlite://")
         with engine.begin() as connection:
             connection.execute(sqlalchemy.text("CREATE TABLE kept (it int)"))
@@ -212,7 +212,7 @@ def test_httpx_closes_the_idle_ones_of_its_pool() -> None:
     """Stand-ins of httpcore's shape: a client that is closed itself could not be used again."""
     run("""
         import types
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         class Connection:
             def __init__(self, idle):
                 self.idle, self.closed = idle, False
@@ -241,7 +241,7 @@ def test_an_asynchronous_pool_of_redis_does_not_meet_its_ended_loop(redis_server
     run(f"""
         import asyncio
         import redis.asyncio
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         connections.begin()
         client = redis.asyncio.Redis.from_url({redis_server.url!r})
         assert asyncio.run(client.echo("warmed")) == b"warmed"
@@ -257,7 +257,7 @@ def test_an_asynchronous_pool_of_redis_does_not_meet_its_ended_loop(redis_server
 def test_proxies_of_a_manager_connect_again() -> None:
     run("""
         import multiprocessing
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         connections.begin()
         with multiprocessing.get_context("fork").Manager() as manager:
             shared = manager.dict(parent=1)
@@ -272,7 +272,7 @@ def test_proxies_of_a_manager_connect_again() -> None:
 def test_one_pool_that_cannot_be_closed_keeps_no_other_open() -> None:
     said = run("""
         import types
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         class Connection:
             closed = False
             def is_idle(self):
@@ -295,7 +295,7 @@ def test_one_pool_that_cannot_be_closed_keeps_no_other_open() -> None:
 def test_a_log_that_is_a_connection_goes_on_in_each_worker() -> None:
     run("""
         import logging, logging.handlers
-        from cpythonplus.prefork import _pools as pools
+        from cpythonplus.prefork._fork import pools
         listener = listen()
         connections.begin()
         handler = logging.handlers.SysLogHandler(

@@ -334,7 +334,7 @@ def test_a_report_is_frozen() -> None:
 
 def test_statistics_count_what_all_calls_did() -> None:
     check("""
-        from cpythonplus.prefork import _preparing as preparing
+        from cpythonplus.prefork._fork import preparing
         assert preparing.statistics() == preparing.PrepareStatistics()
         reports = [prefork.prepare() for _ in range(3)]
         counted = preparing.statistics()
@@ -350,7 +350,7 @@ def test_statistics_count_what_all_calls_did() -> None:
 
 
 GROW = """
-        from cpythonplus.prefork import _preparing as preparing
+        from cpythonplus.prefork._fork import preparing
         def grow(count=100_000):
             # Kept by nothing but the caller: the next batch takes its place.
             return [[number] for number in range(count)]

@@ -125,7 +125,8 @@ LOST = """
     import os, signal, time
     from types import SimpleNamespace
     from cpythonplus.prefork._board.channel import Channel
-    from cpythonplus.prefork import _gunicorn_mold, _gunicorn_reforking
+    from cpythonplus.prefork._gunicorn import mold as _gunicorn_mold
+    from cpythonplus.prefork._gunicorn import reforking as _gunicorn_reforking
 
     def worker():
         pid = os.fork()

@@ -15,7 +15,8 @@ from tests.support import compile_c, run_child
 PRELUDE = """
     import ctypes, logging, os, queue, sys, threading, time
     from concurrent.futures import ThreadPoolExecutor
-    from cpythonplus.prefork import _native_threads, _openmp
+    from cpythonplus.prefork._fork import native_threads as _native_threads
+    from cpythonplus.prefork._fork import openmp as _openmp
     from cpythonplus.prefork._engine import Engine
     from cpythonplus.prefork._limits.hung_workers import HungWorkers
     from cpythonplus.prefork._fork.lost_threads import LostThreads

@@ -78,7 +78,7 @@ def test_it_is_asked_between_start_up_and_clean_up(kind: str, folders: list[str]
         KINDS[kind],
         """
         import asyncio, json, os, tempfile
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
 
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump({"path": "/?a=b", "method": "PUT", "body": "sent"}, file)
@@ -108,7 +108,7 @@ def test_an_application_that_was_started_starts_again(folders: list[str]) -> Non
         INSTANCE,
         """
         import asyncio, warnings
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
 
         warnings.simplefilter("error", DeprecationWarning)
         for _ in range(2):

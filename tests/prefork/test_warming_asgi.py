@@ -296,7 +296,7 @@ def test_django() -> None:
         from django.core.asgi import get_asgi_application
         from django.http import HttpResponse
         from django.urls import path
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
 
         asked = []
         async def page(request):
@@ -339,7 +339,7 @@ def test_fastapi(tmp_path: Path) -> None:
     file.write_text('{"path": "/body", "method": "POST", "body": {"a": 1}}')
     code = f"""
         import threading
-        from cpythonplus.prefork import _warming as warming
+        from cpythonplus.prefork._warming import warming
         plan = warming.WarmUp(targets=["/page", "/thread"], file={str(file)!r})
         answers = warming.warm_up(plan, app)
         assert [each.status for each in answers] == [200] * 3, answers

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 __all__ = ["page", "report_text", "write_page"]
 
 _HOMES = {
-    "page": "._report.page",
-    "report_text": "._report.text",
-    "write_page": "._report.page",
+    "page": "cpythonplus._doctor.report.page",
+    "report_text": "cpythonplus._doctor.report.text",
+    "write_page": "cpythonplus._doctor.report.page",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -496,7 +496,7 @@ class TestDeadlock:
         run_child(
             """
             from cpythonplus import tasklets
-            from cpythonplus.tasklets import _reporting as reporting
+            from cpythonplus.tasklets._dump import reporting
 
             def interrupted():
                 raise KeyboardInterrupt

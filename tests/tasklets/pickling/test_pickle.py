@@ -615,7 +615,7 @@ def test_dropped_in_a_cycle_nobody_is_told_of_its_generators() -> None:
         import gc, pickle, sys
         sys.path.insert(0, {str(Path(__file__).parents[3])!r})
         from cpythonplus.tasklets import getcurrent, run, tasklet
-        from tests.tasklets import pickled
+        from tests.tasklets.pickling import pickled
         def work():
             me = getcurrent()
             for _ in pickled.numbers(2, []):
@@ -938,7 +938,7 @@ def test_garbage_does_not_crash() -> None:
         f"""
         import pickle, random, sys
         sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-        from tests.tasklets import pickled
+        from tests.tasklets.pickling import pickled
         from tests.tasklets.pickling.test_pickle import started
         data = pickle.dumps(started(pickled.program, pickled.closures, []))
         random.seed(1)

@@ -42,7 +42,7 @@ def listen(package, tag, result):
             sys.modules["cpythonplus"] = module = module_from_spec(spec)
             spec.loader.exec_module(module)
         try:
-            from cpythonplus.memory import _agent as agent
+            from cpythonplus._doctor import agent
         except ImportError:
             raise RuntimeError("it has another version of cpythonplus") from None
         error = agent.start({idle_ms})
