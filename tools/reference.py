@@ -4,12 +4,12 @@
     python -m tools.reference --check   changes nothing; exit status 1 when a page is not up to date
 
 The pages are docs/reference/ and lint/docs/reference/, written by hand but for what stands between
-`<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
-`doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
-`lint rules`, `environment keys`, `serve options`, or the dotted name of a public class, function,
-method or object of the package. The installed package is what is read; the text is the same on
-every version of Python. griffe would not do: written in C are the classes of `threads` and
-`gil.atomic`, which it finds in the sources without a docstring or not at all.
+`<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `policy limits`, `main help`,
+`run help`, `doctor help`, `doctor live help`, `doctor run help`, `doctor cycles help`, `compare
+options`, `lint options`, `lint rules`, `environment keys`, `serve options`, or the dotted name of a
+public class, function, method or object of the package. The installed package is what is read; the
+text is the same on every version of Python. griffe would not do: written in C are the classes of
+`threads` and `gil.atomic`, which it finds in the sources without a docstring or not at all.
 """
 
 import argparse
