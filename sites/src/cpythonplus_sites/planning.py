@@ -94,7 +94,8 @@ def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
     """Compare what should be with what is.
 
     endpoints_only: only what a timer may do by itself: follow DNS names, move routes along with a
-    change of keys or to and from a fallback, and put back what refuses packets without a tunnel.
+    change of keys or to and from a fallback, put back what refuses packets without a tunnel, and
+    our table of nftables where somebody has flushed all of them.
     """
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
 
@@ -124,7 +125,7 @@ class _Planner:
             return Plan((), (*self.obstacles, *strangers))
         closed = closing.close(self.wanted, self.live)
         by_itself = [closed, self.loose_filters(), self.endpoints()]
-        by_itself += [self.probe_routes(), self.moved_routes()]
+        by_itself += [self.probe_routes(), self.moved_routes(), self.tables(flushed=True)]
         parts = by_itself if endpoints_only else self.parts()
         steps = tuple(step for part in parts for step in part)
         if not endpoints_only:
@@ -295,16 +296,20 @@ class _Planner:
             yield step
         yield from accepting
 
-    def tables(self) -> Iterator[Step]:
+    def tables(self, *, flushed: bool = False) -> Iterator[Step]:
+        """All; or, flushed: those that somebody took away, as `nft -f /etc/nftables.conf` does.
+
+        The timer loads them: what comes by ssh is not to stay unfiltered.
+        """
         for table in self.wanted.tables:
             there, meant = self.live.tables.get(table.title, (None, None))
-            if there is not None and meant in (None, there):
+            if there is not None and (flushed or meant in (None, there)):
                 continue
             # In one transaction: there is no moment without rules.
             start = f"table {table.title}\ndelete table {table.title}\n"
             word = "load" if there is None else "change"
             load = Command(("nft", "-f", "-"), stdin=start + table.rules)
-            yield Step(f"{word} the nftables table {table.title}", (load,))
+            yield Step(f"{word} the nftables table {table.title}", (load,), optional=flushed)
 
     # ---- interfaces -----------------------------------------------------------------------------
 
