@@ -50,6 +50,8 @@ FILES = {
     "etc/systemd/system.conf.d/path.conf": (
         f"[Manager]\nDefaultEnvironment=PYTHONPATH={SOURCE} PYTHONDONTWRITEBYTECODE=1\n"
     ),
+    # Debian 11 and 12 have it made by the package's own script.
+    "etc/sysusers.d/sshd.conf": 'u sshd - "sshd" /run/sshd\n',
     "etc/systemd/network/10-wan.network": "[Match]\nName=host0\n[Network]\n"
     "Address=203.0.113.1/24\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
     "etc/systemd/network/20-lan.network": "[Match]\nName=lo\n[Network]\nAddress=192.168.10.1/24\n",
@@ -242,9 +244,10 @@ def test_apply_under_systemd_and_a_boot_afterwards(tmp_path: Path) -> None:
             nothing_leaves_in_clear_text(gateway)
             gateway.sites("apply", "--yes")
             wait_until(gateway.reaches_paris, "paris's LAN address after a boot")
+            what_is_on_trial(gateway, root, two)
         with booted(paris, root, binds) as gateway:
             wait_until(gateway.reaches_paris, "paris's LAN address after a second boot")
-            gateway.sites("plan")
+            goes_back_after_a_boot(gateway, root, two)
             a_gateway_is_taken_down_and_comes_back(gateway)
 
 
@@ -328,6 +331,24 @@ def a_killed_daemon_is_replaced(gateway: Gateway) -> None:
     wait_until(lambda: not gateway.reaches_paris(), "the daemon's end")
     gateway.run("systemctl", "start", "cpythonplus-sites-acme-endpoints.service")
     wait_until(gateway.reaches_paris, "paris's LAN address after the daemon's end")
+
+
+def what_is_on_trial(gateway: Gateway, root: Path, two: str) -> None:
+    """Far longer than until the boot that follows."""
+    write_file(root, two.replace("keepalive = 1", "keepalive = 2"))
+    gateway.sites("apply", "--yes", "--confirm", "2h")
+    assert "every 2 seconds" in gateway.run("wg", "show").stdout
+
+
+def goes_back_after_a_boot(gateway: Gateway, root: Path, two: str) -> None:
+    """The timer does, as nobody has confirmed."""
+    wait_until(
+        lambda: "every 1 second" in gateway.run("wg", "show").stdout, "the file from before"
+    )
+    before = (root / FOLDER / "sites.toml").read_text()
+    assert before == two
+    wait_until(lambda: not (root / FOLDER / "unconfirmed.json").exists(), "the end of the trial")
+    gateway.sites("plan")
 
 
 def a_gateway_is_taken_down_and_comes_back(gateway: Gateway) -> None:
