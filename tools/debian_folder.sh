@@ -131,11 +131,11 @@ add_wireguard_go() {
     echo 'APT::Default-Release "bullseye";' >"$folder/etc/apt/apt.conf.d/release"
     echo 'deb http://deb.debian.org/debian bookworm main' >"$folder/etc/apt/sources.list.d/bookworm.list"
     # shellcheck disable=SC2016 # expanded inside
-    in_folder "$folder" /bin/sh -ec 'mkdir -p /opt/bookworm && cd /opt/bookworm
+    in_folder "$folder" /bin/sh -ec 'mkdir -p /usr/lib/bookworm && cd /usr/lib/bookworm
         apt-get -qq -o Acquire::Check-Valid-Until=false update
         apt-get -qq download wireguard-go/bookworm libc6/bookworm
         for each in *.deb; do dpkg -x "$each" .; done
-        lib=/opt/bookworm/lib/$(uname -m)-linux-gnu
+        lib=/usr/lib/bookworm/lib/$(uname -m)-linux-gnu
         set -- $lib/ld-linux-*.so.*
         patchelf --set-interpreter "$1" --set-rpath "$lib" usr/bin/wireguard-go
         mv usr/bin/wireguard-go /usr/bin' >"$folder.log" 2>&1 || { tail -n 20 "$folder.log" >&2; exit 1; }

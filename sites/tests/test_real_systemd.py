@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
@@ -31,7 +31,7 @@ shift
 mount --rbind / /mnt
 mount -t proc proc /mnt/proc
 mount -t tmpfs tmpfs /mnt/run
-mount -t cgroup2 cgroup2 /mnt/sys/fs/cgroup
+mountpoint -q /mnt/sys/fs/cgroup || mount -t cgroup2 cgroup2 /mnt/sys/fs/cgroup
 group=/mnt/sys/fs/cgroup/cpp-sites-systemd
 mkdir -p "$group"
 echo 0 >"$group/cgroup.procs"
@@ -174,9 +174,16 @@ def first_process(pid: int) -> int | None:
     return None
 
 
+def missing(what: str) -> NoReturn:
+    """Skip the test, or fail it where CPYTHONPLUS_NEED_SITES says that it has to run."""
+    if os.environ.get(namespaces.NEEDED):
+        pytest.fail(f"{namespaces.NEEDED} is set, and {what}")
+    pytest.skip(what)
+
+
 @contextmanager
 def booted(paris: Machine, root: Path, binds: list[str]) -> Iterator[Gateway]:
-    """Boot and, in the end, power off. Skips the test where the container does not come up."""
+    """Boot and, in the end, power off; the container may not come up here."""
     log = root.with_suffix(".log")
     spaces = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation=unchanged"]
     command = ["nsenter", f"--net=/proc/{paris.pid}/ns/net", *spaces, "sh", "-c", BOOT, "sh"]
@@ -188,7 +195,7 @@ def booted(paris: Machine, root: Path, binds: list[str]) -> Iterator[Gateway]:
 
     def is_up() -> bool:
         if process.poll() is not None:
-            pytest.skip(f"systemd-nspawn does not boot here: {log.read_text()[-1000:]}")
+            missing(f"systemd-nspawn does not boot here: {log.read_text()[-1000:]}")
         pid = first_process(process.pid)
         found[:] = [Gateway(pid)] if pid else []
         return bool(found) and found[0].is_up()
@@ -222,9 +229,7 @@ def begin(paris: Machine, gateway: Gateway) -> str:
 def test_apply_under_systemd_and_a_boot_afterwards(tmp_path: Path) -> None:
     namespaces.require()
     if shutil.which("systemd-nspawn") is None:
-        if os.environ.get(namespaces.NEEDED):
-            pytest.fail(f"{namespaces.NEEDED} is set, and there is no systemd-nspawn")
-        pytest.skip("there is no systemd-nspawn")
+        missing("there is no systemd-nspawn")
     root = tmp_path / "root"
     binds = make_root(root)
     with Machine("paris", tmp_path) as paris:
@@ -334,16 +339,18 @@ def a_killed_daemon_is_replaced(gateway: Gateway) -> None:
 
 
 def what_is_on_trial(gateway: Gateway, root: Path, two: str) -> None:
-    """Far longer than until the boot that follows."""
-    write_file(root, two.replace("keepalive = 1", "keepalive = 2"))
-    gateway.sites("apply", "--yes", "--confirm", "2h")
+    """For far longer than until the boot that follows."""
+    (root / "root/sites.toml").write_text(two.replace("keepalive = 1", "keepalive = 2"))
+    gateway.sites("apply", "--yes", "--confirm", "2h", "--file", "/root/sites.toml")
     assert "every 2 seconds" in gateway.run("wg", "show").stdout
 
 
 def goes_back_after_a_boot(gateway: Gateway, root: Path, two: str) -> None:
     """The timer does, as nobody has confirmed."""
     wait_until(
-        lambda: "every 1 second" in gateway.run("wg", "show").stdout, "the file from before"
+        lambda: "every 1 second" in gateway.run("wg", "show").stdout,
+        "the file from before",
+        timeout=180,
     )
     before = (root / FOLDER / "sites.toml").read_text()
     assert before == two
