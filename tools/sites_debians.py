@@ -1,10 +1,11 @@
-"""Runs the tests of cpythonplus-sites with real daemons in folders of several Debians, and boots each.
+"""Runs the tests of cpythonplus-sites with real daemons in folders of several Debians.
 
     python -m tools.sites_debians [SUITE...] [-- PYTEST_ARGS...]
 
 Without a suite: Debian 11, 12 and 13.  Each folder is made by tools/debian_folder.sh, which needs
-root.  The tests see that Debian's Python, systemd, WireGuard, sshd and nftables, and a missing one
-fails them.  Debian 11 has Python 3.9, so the tests are those of `make sites-old-pythons`.
+root.  The tests see that Debian's Python, systemd (which one of them boots), WireGuard, sshd and
+nftables, and a missing one fails them.  Debian 11 has Python 3.9, so the tests are those of
+`make sites-old-pythons`.
 """
 
 import subprocess
@@ -15,7 +16,7 @@ from tools.sites_old_pythons import FOLDER, copy_tests
 
 SUITES = ("bullseye", "bookworm", "trixie")
 ARCHIVE = "sites-tests.tar"
-# In the folder's copy of the checkout. The environment stays for the next run with the same packages.
+# In the folder's copy of the checkout. The environment stays for runs with the same packages.
 RUN = """\
 set -eu
 lock=$PWD/$1 python=$PWD/build/sites-tests/venv/bin/python

@@ -79,9 +79,7 @@ def test_a_damaged_note_is_late() -> None:
         assert (found.left_s(machine, HOST), found.has_before) == (0, True)
 
 
-def tried(
-    capsys: pytest.CaptureFixture[str], folder: Path, *more: str
-) -> tuple[int, str, str]:
+def tried(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
     """Apply a file of one's own, not the copy in the host folder."""
     own = folder.parent / "own.toml"
     own.write_text(FILE)

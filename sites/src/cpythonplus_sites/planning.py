@@ -474,7 +474,7 @@ class _Planner:
         """Only what differs. Rejected: `wg syncconf` with all peers.
 
         It takes the allowed IPs of each peer away and sets them again, and what comes or goes in
-        between is lost, also of peers that stay as they are: 5 of 12,000 packets beside 3,000 calls.
+        between is lost, also of peers that stay: 5 of 12,000 packets beside 3,000 calls.
         """
         # A new private key ends every session, but the time of the last handshake would stay, and
         # a route be moved to where nobody answers: begin anew.
