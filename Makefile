@@ -188,9 +188,9 @@ sites-zipapp: ## cpythonplus-sites as one file for a gateway, dist/cpythonplus-s
 sites-old-pythons: ## the tests of cpythonplus-sites on Python 3.9 and 3.10, where they are installed
 	@$(in_env) -- python -m tools.sites_old_pythons
 
-.PHONY: sites-debians
-sites-debians: ## cpythonplus-sites with real daemons in folders of Debian, each of which is booted; DEBIANS='bullseye trixie'
-	@$(in_env) -- python -m tools.sites_debians $(DEBIANS) $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
+.PHONY: sites-on-debian
+sites-on-debian: ## cpythonplus-sites with real daemons in folders of Debian, each of which is booted; DEBIAN='bullseye trixie'
+	@$(in_env) -- python -m tools.sites_on_debian $(DEBIAN) $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
 
 .PHONY: nightly
 nightly: ## everything that .ci/run takes in turns, one after another: hours

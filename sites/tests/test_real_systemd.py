@@ -204,7 +204,7 @@ def booted(paris: Machine, root: Path, binds: list[str]) -> Iterator[Gateway]:
         wait_until(is_up, "the container's boot")
         yield found[0]
         found[0].run("systemctl", "poweroff")
-        process.wait(60)
+        process.wait(150)  # a unit may take 90 s
     finally:
         process.kill()
         process.wait()

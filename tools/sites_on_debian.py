@@ -1,6 +1,6 @@
-"""Runs the tests of cpythonplus-sites with real daemons in folders of several Debians.
+"""Runs the tests of cpythonplus-sites with real daemons in folders of several versions of Debian.
 
-    python -m tools.sites_debians [SUITE...] [-- PYTEST_ARGS...]
+    python -m tools.sites_on_debian [SUITE...] [-- PYTEST_ARGS...]
 
 Without a suite: Debian 11, 12 and 13.  Each folder is made by tools/debian_folder.sh, which needs
 root.  The tests see that Debian's Python, systemd (which one of them boots), WireGuard, sshd and
@@ -57,11 +57,11 @@ def main(arguments: list[str]) -> int:
     copy_tests()
     failed = []
     for suite in suites:
-        print(f"sites-debians: {suite}", flush=True)
+        print(f"sites-on-debian: {suite}", flush=True)
         if run(suite, rest or ["-q", "-k", "real", "sites/tests"]) != 0:
             failed.append(suite)
     for suite in failed:
-        print(f"sites-debians: {suite} failed", file=sys.stderr)
+        print(f"sites-on-debian: {suite} failed", file=sys.stderr)
     return int(bool(failed))
 
 
