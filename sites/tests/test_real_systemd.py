@@ -121,7 +121,7 @@ class Gateway:
         enter = ["nsenter", f"--target={self.pid}", "--all", "--root", "--wd", "env", "-i", PATH]
         settings = [f"PYTHONPATH={SOURCE}", "PYTHONDONTWRITEBYTECODE=1"]
         command = [*enter, *settings, *words]
-        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+        return subprocess.run(command, check=False, capture_output=True, text=True, timeout=180)
 
     def sites(self, *words: str, status: int = 0) -> str:
         done = self.run(sys.executable, "-m", "cpythonplus_sites", *words)
