@@ -188,6 +188,10 @@ sites-zipapp: ## cpythonplus-sites as one file for a gateway, dist/cpythonplus-s
 old-pythons: ## the tests of lint/ on Python 3.10, of sites/ on 3.9 and 3.10, where they are installed
 	@$(in_env) -- python -m tools.old_pythons
 
+.PHONY: sites-on-debian
+sites-on-debian: ## cpythonplus-sites with real daemons in folders of Debian, each of which is booted; DEBIAN='bullseye trixie'
+	@$(in_env) -- python -m tools.sites_on_debian $(DEBIAN) $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
+
 .PHONY: nightly
 nightly: ## everything that .ci/run takes in turns, one after another: hours
 	@.ci/run --all
