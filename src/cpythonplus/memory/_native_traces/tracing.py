@@ -55,7 +55,8 @@ def ready() -> dict[str, Any]:
     # memray has to see the switches of greenlets, else it follows frames that are gone. It calls
     # this once, under its lock, to print that this is an experiment. Nothing is to be printed into
     # the program's output, and a function of Python would wait for the GIL with the lock held.
-    import_module("memray._memray").print_greenlet_warning = int
+    inner: Any = import_module("memray._memray")
+    inner.print_greenlet_warning = int
     found = {"memray": str(module.__version__), "limit_bytes": _room()}
     # What memray and its libunwind keep for ever, two descriptors of a pipe too, is no growth.
     with _Tracer("/dev/null"):
