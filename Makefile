@@ -169,7 +169,7 @@ lock: ## the environments' packages anew, with hashes (requirements/); LOCK_ARGS
 	@$(MAKE) sbom
 
 .PHONY: sbom
-sbom: ## sbom.cdx.json: what the package needs at run time, in CycloneDX
+sbom: ## sbom.cdx.json, here, in lint/ and in sites/: what is needed at run time, in CycloneDX
 	@$(in_env) --group release -- python -m tools.sbom
 
 .PHONY: changelog
@@ -184,9 +184,13 @@ dist: ## the archives of a release in dist/, checked where no compiler is; DIST_
 sites-zipapp: ## cpythonplus-sites as one file for a gateway, dist/cpythonplus-sites.pyz
 	@$(in_env) -- python -m tools.sites_zipapp
 
-.PHONY: sites-old-pythons
-sites-old-pythons: ## the tests of cpythonplus-sites on Python 3.9 and 3.10, where they are installed
-	@$(in_env) -- python -m tools.sites_old_pythons
+.PHONY: old-pythons
+old-pythons: ## the tests of lint/ on Python 3.10, of sites/ on 3.9 and 3.10, where they are installed
+	@$(in_env) -- python -m tools.old_pythons
+
+.PHONY: sites-on-debian
+sites-on-debian: ## cpythonplus-sites with real daemons in folders of Debian, each of which is booted; DEBIAN='bullseye trixie'
+	@$(in_env) -- python -m tools.sites_on_debian $(DEBIAN) $(if $(PYTEST_ARGS),-- $(PYTEST_ARGS))
 
 .PHONY: nightly
 nightly: ## everything that .ci/run takes in turns, one after another: hours

@@ -1,7 +1,7 @@
-"""Runs `cpythonplus lint` over well-known packages, and writes what it finds as a page.
+"""Runs `cpythonplus-lint` over well-known packages, and writes what it finds as a page.
 
     python -m survey.lint           downloads, checks, prints the table
-    python -m survey.lint --write   the same, and writes docs/reference/lint-survey.md
+    python -m survey.lint --write   the same, and writes lint/docs/reference/lint-survey.md
 
 The packages and their versions are in survey/lint_packages.txt. Their files come from PyPI, by
 `pip download` without dependencies, into build/lint-survey; what is there is not asked for again.
@@ -21,13 +21,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cpythonplus.memory import _lint as lint
+import cpythonplus_lint as lint
 from tools.results_page import PageError, filled
+from tools.setup_env import LINT
 
 FOLDER = Path(__file__).resolve().parent
 PACKAGES = FOLDER / "lint_packages.txt"
 WORK = FOLDER.parent / "build" / "lint-survey"
-PAGE = FOLDER.parent / "docs" / "reference" / "lint-survey.md"
+PAGE = LINT / "docs" / "reference" / "lint-survey.md"
 BEGIN, END = "<!-- lint-survey:begin -->", "<!-- lint-survey:end -->"
 LEFT_OUT = ("test", "tests", "testing")
 CODES = [rule.code for rule in lint.RULES.values() if rule.on_by_default]

@@ -1,7 +1,7 @@
-"""Which of the known ways to leave cycles behind `cpythonplus lint` finds.
+"""Which of the known ways to leave cycles behind `cpythonplus-lint` finds.
 
     python -m survey.lint_recall          prints the table
-    python -m survey.lint_recall --write  writes it into docs/explanation/lint-precision.md
+    python -m survey.lint_recall --write  writes it into lint/docs/explanation/lint-precision.md
 
 Each pattern of survey/lint_patterns.txt is called, and what that leaves for the collector is
 counted; then its source is checked, with the rules that are on by default and with all of them.
@@ -14,12 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cpythonplus.memory._lint import RULES, Selection, check_text
+from cpythonplus_lint import RULES, Selection, check_text
 from survey.patterns import sections
 from tools.results_page import PageError, filled
+from tools.setup_env import LINT
 
 FOLDER = Path(__file__).resolve().parent
-PAGE = FOLDER.parent / "docs" / "explanation" / "lint-precision.md"
+PAGE = LINT / "docs" / "explanation" / "lint-precision.md"
 BEGIN, END = "<!-- lint-recall:begin -->", "<!-- lint-recall:end -->"
 CALLS = 10
 

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parent
+LINT_TESTS = TESTS.parent / "lint" / "tests"
 UNSTEADY = TESTS / "unsteady.toml"
 MOST_UNSTEADY = 10
 
@@ -16,12 +17,10 @@ ANY_VERSION = (
     "cli/test_command_line.py",
     "cli/test_compare.py",
     "cli/test_help_texts.py",
-    "cli/test_lint.py",
     "cli/test_planted.py",
     "cli/test_terminal.py",
     "compare/*",
     "docs/*",
-    "memory/lint/*",
     "memory/attribution/test_attribute_report.py",
     "memory/attribution/test_attribute_routes.py",
     "memory/cycles/test_pytest_plugin.py",
@@ -53,6 +52,6 @@ def unsteady(path: Path = UNSTEADY) -> Mapping[str, Unsteady]:
 def is_any_version(path: Path) -> bool:
     """Whether the tests of a file are to run on one version only."""
     if not path.is_relative_to(TESTS):
-        return False  # sites/tests marks its own files
+        return path.is_relative_to(LINT_TESTS)  # those of sites/ mark their own files
     name = path.relative_to(TESTS).as_posix()
     return any(fnmatchcase(name, pattern) for pattern in ANY_VERSION)

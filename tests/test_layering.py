@@ -5,7 +5,7 @@
     _base <- _interp <- _heap <- memory: the walk over all objects, and what is asked of it
     _doctor: the one room that may know all that can be examined
     _cli: the public Python API only
-    the distribution in sites/: nothing of this package
+    the distributions in lint/ and sites/: nothing of this package
     (MORE_ARROWS has the files that use more than their room)
 
 Read from the sources as text and syntax trees, so it holds without the package being built.
@@ -24,6 +24,7 @@ pytestmark = pytest.mark.any_version
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "cpythonplus"
+LINT = ROOT / "lint" / "src" / "cpythonplus_lint"
 SITES = ROOT / "sites" / "src" / "cpythonplus_sites"
 
 EVERYTHING = frozenset(
@@ -67,7 +68,6 @@ WITHOUT_C = frozenset({"_cli", "_compare"})
 DOORS_OF_CLI = {
     "gil._control": "the start-up installs by numbers: the data class costs more than that",
     "gil._limits": "likewise",
-    "memory._lint": "has no other face than `lint`",
     "prefork._gunicorn": "has no other face than `serve`",
     "prefork._options": "which options gunicorn itself does not have",
     "threads._patching": "the start-up does without the loading of names on demand",
@@ -197,26 +197,34 @@ def test_no_module_of_cli_is_needed_by_one_that_it_needs() -> None:
     graphlib.TopologicalSorter(needs).prepare()  # CycleError names the circle
 
 
-def test_the_distribution_of_its_own_uses_none_of_them() -> None:
-    assert len(list(SITES.rglob("*.py"))) > 40
-    assert list(uses(SITES)) == []
+@pytest.mark.parametrize("package", [LINT, SITES], ids=["lint", "sites"])
+def test_a_distribution_of_its_own_uses_none_of_them(package: Path) -> None:
+    assert len(list(package.rglob("*.py"))) > 20
+    assert list(uses(package)) == []
 
 
-def test_no_file_of_the_distribution_is_needed_by_one_that_it_needs() -> None:
+@pytest.mark.parametrize(
+    ("package", "module", "needed"),
+    [(LINT, "checking", {"checks.source", "model"}), (SITES, "watching", {"live", "model"})],
+    ids=["lint", "sites"],
+)
+def test_no_file_of_the_distribution_is_needed_by_one_that_it_needs(
+    package: Path, module: str, needed: set[str]
+) -> None:
     """Also not for types alone, or within a function."""
     files = {
-        ".".join(path.relative_to(SITES).with_suffix("").parts) for path in SITES.rglob("*.py")
+        ".".join(path.relative_to(package).with_suffix("").parts) for path in package.rglob("*.py")
     }
     needs: dict[str, set[str]] = {name: set() for name in files}
-    for path in SITES.rglob("*.py"):
-        name = ".".join(path.relative_to(SITES).with_suffix("").parts)
+    for path in package.rglob("*.py"):
+        name = ".".join(path.relative_to(package).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SITES.name):
-                module = (node.module or "").removeprefix(SITES.name).lstrip(".")
-                found = {f"{module}.{each.name}".lstrip(".") for each in node.names} | {module}
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(package.name):
+                used = (node.module or "").removeprefix(package.name).lstrip(".")
+                found = {f"{used}.{each.name}".lstrip(".") for each in node.names} | {used}
                 needs[name] |= (found & files) - {name}
     assert circle(needs) == []
-    assert {"live", "model"} <= needs["watching"]
+    assert needed <= needs[module]
 
 
 # ---- the test would catch it --------------------------------------------------------------------
@@ -621,8 +629,9 @@ OTHER_WRITERS = {
     "_base/files.py": "the writer",
     "_doctor/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
 }
+WRITERS_OF_LINT = {"files.py": "the writer, as a copy"}
 WRITERS_OF_SITES = {
-    "files.py": "the writer, by a link",
+    "files.py": "the writer, as a copy",
     "clock.py": "works as a file alone, without the package",
     "applying.py": "opens a lock in the folder of the keys, which nobody else can change",
     "key_change.py": "renames a key in the folder of the keys",
@@ -665,7 +674,8 @@ def opens_anew(call: ast.Call) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("package", "writers"), [(PACKAGE, OTHER_WRITERS), (SITES, WRITERS_OF_SITES)]
+    ("package", "writers"),
+    [(PACKAGE, OTHER_WRITERS), (LINT, WRITERS_OF_LINT), (SITES, WRITERS_OF_SITES)],
 )
 def test_nothing_bypasses_the_writer_of_files(package: Path, writers: dict[str, str]) -> None:
     found = {

@@ -24,8 +24,8 @@ step 'ruff check' ruff check --quiet .
 step 'ruff format' ruff format --check --quiet --diff .
 step 'mypy' mypy
 [ "${#c_files[@]}" -eq 0 ] || step 'clang-format' clang-format --dry-run -Werror "${c_files[@]}"
-step 'cpythonplus lint' python -m cpythonplus lint src sites/src benchmarks survey tools examples
-step 'codespell' codespell README.md CONTRIBUTING.md SECURITY.md docs src sites tools tests changes
+step 'cpythonplus lint' python -m cpythonplus lint src lint/src sites/src benchmarks survey tools examples
+step 'codespell' codespell README.md CONTRIBUTING.md SECURITY.md docs src lint sites tools tests changes
 step 'prose' python -m tools.prose
 step 'locked packages' python -m tools.lock --check
 step 'layering' python -m pytest --quiet -p no:cacheprovider tests/test_layering.py

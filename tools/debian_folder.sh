@@ -8,7 +8,8 @@
 #   debian_folder.sh SUITE fetch FILE DEST    copies a file out of the copy that `run` made; fetch_clone: of that clone
 #   debian_folder.sh SUITE put FILE DEST      copies a file into that copy, below build/
 #
-# SUITE is bookworm (Debian 12: 3.11), trixie (Debian 13: 3.13) or sid (the newest 3.13, 3.14 and 3.15).
+# SUITE is bullseye (Debian 11: 3.9, which is for cpythonplus-sites alone), bookworm (Debian 12: 3.11), trixie
+# (Debian 13: 3.13) or sid (the newest 3.13, 3.14 and 3.15).
 # The folder is $CPYTHONPLUS_DEBIAN/SUITE, else ~/.cache/cpythonplus/SUITE; it is kept between runs. Needs root.
 # Mounts live in a mount namespace that ends with the command, so nothing is left to unmount.
 set -euo pipefail
@@ -25,14 +26,15 @@ clone="/tmp/a clone/cpythonplus"
 ca=/etc/ssl/certs/ca-certificates.crt
 
 packages=(gcc libc6-dev make ca-certificates git)
+# Sites are linked, in network namespaces, by the programs that a gateway of this Debian has.
+packages+=(wireguard-tools openssh-server openssh-client iperf3 nftables iproute2
+    iputils-ping procps systemd systemd-container)
 case $suite in
+bullseye) pythons=(python3.9) packages+=(python3-dev python3-venv patchelf) ;;
 bookworm) pythons=(python3.11) packages+=(python3-dev python3-venv) ;;
 trixie) pythons=(python3.13) packages+=(python3-dev python3-venv) ;;
 sid)
     pythons=(python3.13 python3.14 python3.15)
-    # One run of the tests links sites, in network namespaces, by the programs that a gateway has.
-    packages+=(wireguard-tools wireguard-go openssh-server openssh-client iperf3 nftables iproute2
-        iputils-ping procps systemd systemd-container)
     # Debug builds assert what others take for granted.
     packages+=(python3.14-dbg python3.15-dbg)
     # CPython's own tests are run on ours.
@@ -44,6 +46,7 @@ sid)
     ;;
 *) set -- ;;
 esac
+[ "$suite" = bullseye ] || packages+=(wireguard-go)
 for python in "${pythons[@]}"; do packages+=("$python" "$python-dev" "$python-venv"); done
 
 # in_folder FOLDER [CHROOT OPTION...] COMMAND...: in its own process namespace too, so that whatever a crashed test
@@ -120,6 +123,24 @@ make_folder() {
     mv "$partial" "$folder"
 }
 
+# Debian 11 has WireGuard in its kernel alone. Where this machine's kernel has none, the tests need Debian 12's
+# wireguard-go, which needs Debian 12's C library: it gets that from a folder of its own.
+add_wireguard_go() {
+    ! [ -x "$folder/usr/bin/wireguard-go" ] || return 0
+    use_network
+    echo 'APT::Default-Release "bullseye";' >"$folder/etc/apt/apt.conf.d/release"
+    echo 'deb http://deb.debian.org/debian bookworm main' >"$folder/etc/apt/sources.list.d/bookworm.list"
+    # shellcheck disable=SC2016 # expanded inside
+    in_folder "$folder" /bin/sh -ec 'mkdir -p /usr/lib/bookworm && cd /usr/lib/bookworm
+        apt-get -qq -o Acquire::Check-Valid-Until=false update
+        apt-get -qq download wireguard-go/bookworm libc6/bookworm
+        for each in *.deb; do dpkg -x "$each" .; done
+        lib=/usr/lib/bookworm/lib/$(uname -m)-linux-gnu
+        set -- $lib/ld-linux-*.so.*
+        patchelf --set-interpreter "$1" --set-rpath "$lib" usr/bin/wireguard-go
+        mv usr/bin/wireguard-go /usr/bin' >"$folder.log" 2>&1 || { tail -n 20 "$folder.log" >&2; exit 1; }
+}
+
 # Tests link sites through a device, and one user is not root.
 complete() {
     mkdir -p "$folder/dev/net"
@@ -163,6 +184,7 @@ case ${2-} in
 make)
     make_folder
     add_missing
+    [ "$suite" != bullseye ] || add_wireguard_go
     complete
     is_whole "$folder" || { echo "$suite: $folder does not work: remove it" >&2; exit 1; }
     ;;

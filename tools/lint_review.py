@@ -1,10 +1,10 @@
-"""Draws hits of `cpythonplus lint` at random, with their surroundings, to be reviewed by hand.
+"""Draws hits of `cpythonplus-lint` at random, with their surroundings, to be reviewed by hand.
 
     python tools/lint_review.py FOLDER... [--count 40] [--seed 6] [--lines 45] [--table]
 
 Each FOLDER is one that packages are installed into (`pip install --target`), or the standard
 library's. The same folders and seed give the same hits. `--table` prints the rows that
-docs/explanation/lint-precision.md has, with the verdict left open.
+lint/docs/explanation/lint-precision.md has, with the verdict left open.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cpythonplus.memory import _lint as lint
+import cpythonplus_lint as lint
 
 STANDARD_LIBRARY = (
     "ast.py",

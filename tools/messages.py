@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = ROOT / "src" / "cpythonplus"
+SOURCES = {"": ROOT / "src" / "cpythonplus", "lint/": ROOT / "lint" / "src" / "cpythonplus_lint"}
+"""Each folder with what a message's place has in front."""
 PAGE = ROOT / "docs" / "reference" / "troubleshooting.md"
 
 ARGUMENT_ERRORS = {"TypeError", "AttributeError", "OverflowError", "_AnswerError"}
@@ -129,8 +130,13 @@ def _in_c(path: str, source: str) -> Iterator[Message]:
 def messages() -> list[Message]:
     """All messages of at least two words, gaps as `{}`."""
     found: list[Message] = []
-    for file in sorted(SOURCES.rglob("*.py")) + sorted(SOURCES.rglob("*.c")):
-        path = file.relative_to(SOURCES).as_posix()
+    files = [
+        (file, front + file.relative_to(folder).as_posix())
+        for suffix in (".py", ".c")
+        for front, folder in SOURCES.items()
+        for file in sorted(folder.rglob(f"*{suffix}"))
+    ]
+    for file, path in files:
         collect = _in_python if file.suffix == ".py" else _in_c
         for each in collect(path, file.read_text("utf-8")):
             text = re.sub(r"%(?:\([a-z]+\))?[-.\d]*z?[a-zA-Z]", "{}", each.text)

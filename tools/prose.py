@@ -21,8 +21,11 @@ from tools import messages
 
 ROOT = Path(__file__).resolve().parent.parent
 
-PAGES = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "sites/README.md", "sites/docs")
-SOURCES = ("src/cpythonplus", "sites/src")
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "docs"),
+    *(f"{each}/{name}" for each in ("lint", "sites") for name in ("README.md", "docs")),
+)
+SOURCES = ("src/cpythonplus", "lint/src", "sites/src")
 
 LEAST_WORDS = 3  # of a literal that is text
 

@@ -1,15 +1,15 @@
-"""Renders the generated parts of docs/reference/ from docstrings, tables and parsers.
+"""Renders the generated parts of the reference from docstrings, tables and parsers.
 
     python -m tools.reference           rewrites the pages that are not up to date, and names them
     python -m tools.reference --check   changes nothing; exit status 1 when a page is not up to date
 
-A page is written by hand but for what stands between `<!-- generated: NAME -->` and
-`<!-- end of generated -->`. NAME is `policy limits`, `main help`, `run help`, `doctor help`,
-`doctor live help`, `doctor run help`, `doctor cycles help`, `compare options`, `lint options`,
-`lint rules`, `environment keys`, `serve options`, or the dotted name of a public class, function,
-method or object of the package. The installed package is what is read; the text is the same on
-every version of Python. griffe would not do: written in C are the classes of `threads` and
-`gil.atomic`, which it finds in the sources without a docstring or not at all.
+The pages are docs/reference/ and lint/docs/reference/, written by hand but for what stands between
+`<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `policy limits`, `main help`,
+`run help`, `doctor help`, `doctor live help`, `doctor run help`, `doctor cycles help`, `compare
+options`, `lint options`, `lint rules`, `environment keys`, `serve options`, or the dotted name of a
+public class, function, method or object of the package. The installed package is what is read; the
+text is the same on every version of Python. griffe would not do: written in C are the classes of
+`threads` and `gil.atomic`, which it finds in the sources without a docstring or not at all.
 """
 
 import argparse
@@ -25,14 +25,15 @@ from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
 from cpythonplus import _interp
 from cpythonplus._cli import main
-from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run, serve
+from cpythonplus._cli.commands import compare, doctor, doctor_live, run, serve
 from cpythonplus._cli.features import FEATURES
 from cpythonplus._interp import LOSSES
 from cpythonplus.gil._limits import LIMITS
-from cpythonplus.memory._lint import RULES
 from cpythonplus.prefork._options import OPTIONS
+from cpythonplus_lint import RULES, command
 from tools import results_page
 from tools.results_page import PAGES, PageError
+from tools.setup_env import LINT
 
 _BLOCK = re.compile(
     r"(?P<head><!-- generated: (?P<name>[^>]+?) -->\n)"
@@ -272,7 +273,7 @@ def options_of(add_options: Callable[[argparse.ArgumentParser], None]) -> str:
 
 
 def lint_rules() -> str:
-    """Return the rules of `cpythonplus lint`: a table, then each with its explanation."""
+    """Return the rules of `cpythonplus-lint`: a table, then each with its explanation."""
     rows = [("code", "what it finds", "`--fix`")]
     rows += [
         (f"[{rule.code}](#{rule.code.lower()}-{rule.name})", rule.summary, rule.fixable or "no")
@@ -348,7 +349,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     ),
     "doctor run help": lambda: fenced(doctor.program_help_text("run")),
     "doctor cycles help": lambda: fenced(doctor.program_help_text("cycles")),
-    "lint options": lambda: options_of(lint.add_options),
+    "lint options": lambda: options_of(command.add_options),
     "compare options": lambda: options_of(compare.add_options),
     "lint rules": lint_rules,
     "environment keys": environment_keys,
@@ -379,7 +380,8 @@ def names_in(page: str) -> list[str]:
 
 def made() -> dict[Path, str]:
     """Return the pages as they should be."""
-    return {path: rendered(path.read_text("utf-8")) for path in sorted(PAGES.glob("*.md"))}
+    pages = sorted(PAGES.glob("*.md")) + sorted((LINT / "docs" / "reference").glob("*.md"))
+    return {path: rendered(path.read_text("utf-8")) for path in pages}
 
 
 if __name__ == "__main__":

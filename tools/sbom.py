@@ -1,10 +1,10 @@
-"""Writes sbom.cdx.json and sites/sbom.cdx.json: what each distribution needs at run time.
+"""Writes sbom.cdx.json, here, in lint/ and in sites/: what each distribution needs at run time.
 
 In CycloneDX, with all extras.  cyclonedx-py looks into an environment that has
-requirements/runtime.txt or sites.txt in it and nothing else; both distributions contain nobody
-else's code, and the zipapp of the second one tomli, which only older Pythons need: it is listed
-whichever Python this is.  Versions are those that the tests run with, and the hashes of their files
-stand in those lists.  Addresses of web pages are left out.
+requirements/runtime.txt or sites.txt in it and nothing else, and for lint/ into an empty one.  No
+distribution contains anybody else's code, but the zipapp of sites has tomli, which only older
+Pythons need: it is listed whichever Python this is.  Versions are those that the tests run with,
+and the hashes of their files stand in those lists.  Addresses of web pages are left out.
 """
 
 import json
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tools.setup_env import ROOT, SITES, lock_file, pyproject
+from tools.setup_env import LINT, ROOT, SITES, lock_file, pyproject
 
 SBOM = "sbom.cdx.json"
 
@@ -41,8 +41,11 @@ def _for_any_python(lock: str) -> str:
     return re.sub(r" ; python_full_version < [^\\\n]+", " ", lock)
 
 
-def write(root: Path, group: str, number: str) -> None:
-    """Write the file of the distribution in a folder; group: what its lock file is called."""
+def write(root: Path, group: str | None, number: str) -> None:
+    """Write the file of the distribution in a folder.
+
+    group: what its lock file is called; None for a distribution that needs no other.
+    """
     with tempfile.TemporaryDirectory() as folder:
         environment, output = Path(folder, "environment"), Path(folder, "sbom.json")
         python = str(environment / "bin" / "python")
@@ -51,9 +54,10 @@ def write(root: Path, group: str, number: str) -> None:
         look = ["cyclonedx-py", "environment", "--pyproject", str(root / "pyproject.toml")]
         look += ["--mc-type", "library", "--output-reproducible", "--spec-version", "1.6"]
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
-        locked = Path(folder, "locked.txt")
-        locked.write_text(_for_any_python(lock_file(group).read_text()))
-        subprocess.run([*install, "--requirement", locked], check=True)
+        if group is not None:
+            locked = Path(folder, "locked.txt")
+            locked.write_text(_for_any_python(lock_file(group).read_text()))
+            subprocess.run([*install, "--requirement", locked], check=True)
         subprocess.run([*look, "--output-file", output, python], check=True)
         bom = _without_pages(json.loads(output.read_text()))
     package = bom["metadata"]["component"]
@@ -66,6 +70,7 @@ def main() -> int:
     """Write the files; the status of the step that failed."""
     try:
         write(ROOT, "runtime", version())
+        write(LINT, None, pyproject(LINT)["project"]["version"])
         write(SITES, "sites", pyproject(SITES)["project"]["version"])
     except subprocess.CalledProcessError as error:
         return error.returncode  # the step has said why

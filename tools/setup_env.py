@@ -28,12 +28,13 @@ import sys
 import sysconfig
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-SITES = ROOT / "sites"  # a distribution of its own
+LINT, SITES = ROOT / "lint", ROOT / "sites"  # distributions of their own
 
 # The test hooks are never in a released wheel, but always in the one that the tests see.
 VARIANTS = {
@@ -92,7 +93,7 @@ def locked_groups() -> dict[str, list[str]]:
 
     Those of the project are in every environment, as the group `build` is. `runtime` is what users
     get with all extras that are more than a comparison, `sites` what those of the distribution in
-    sites/ get.
+    sites/ get; the one in lint/ needs nothing.
     """
     top = pyproject(ROOT)
     project, table = top["project"], top["dependency-groups"]
@@ -196,12 +197,13 @@ class Environment:
             "building and installing the wheel",
             self._install_wheel,
         )
-        self._step(
-            "sites",
-            files_fingerprint([SITES / "pyproject.toml", *(SITES / "src").rglob("*")]),
-            "installing cpythonplus-sites",
-            lambda: self._pip("--no-deps", "--force-reinstall", "--no-build-isolation", str(SITES)),
-        )
+        for other in (LINT, SITES):
+            self._step(
+                other.name,
+                files_fingerprint([other / "pyproject.toml", *(other / "src").rglob("*")]),
+                f"installing cpythonplus-{other.name}",
+                partial(self._install_other, other),
+            )
 
     def _read(self) -> dict[str, str]:
         try:
@@ -241,6 +243,9 @@ class Environment:
         # Most modules of what is installed are never imported: those that are get compiled then.
         options = ("--quiet", "--disable-pip-version-check", "--no-compile")
         self._run("pip install", str(self.python), "-m", "pip", "install", *options, *arguments)
+
+    def _install_other(self, folder: Path) -> None:
+        self._pip("--no-deps", "--force-reinstall", "--no-build-isolation", str(folder))
 
     def _install_wheel(self) -> None:
         if sys.platform == "linux":

@@ -177,8 +177,14 @@ class Simulated(Machine):
         match words:
             case ("show", "all", "dump"):
                 return Output(0, "".join(map(dumped, self.tunnels.values())))
-            case ("syncconf", name, "/dev/stdin"):
-                self.tunnels[name] = synced(self.tunnels[name], stdin)
+            case ("addconf", name, "/dev/stdin"):
+                self.tunnels[name] = configured(self.tunnels[name], stdin)
+            case ("set", name, "peer", *keys, "remove"):
+                gone = set(keys) - {"remove", "peer"}
+                tunnel = self.tunnels[name]
+                assert gone <= {peer.public_key for peer in tunnel.peers}
+                peers = tuple(peer for peer in tunnel.peers if peer.public_key not in gone)
+                self.tunnels[name] = replace(tunnel, peers=peers)
             case ("set", name, "peer", key, "endpoint", endpoint):
                 tunnel = self.tunnels[name]
                 assert tunnel.peer(key) is not None
@@ -203,7 +209,7 @@ class Simulated(Machine):
         name = path.rpartition("/")[2].removesuffix(".conf")
         text = self.files[path][0]
         self._new_tunnel(name)
-        self.tunnels[name] = synced(self.tunnels[name], text)
+        self.tunnels[name] = configured(self.tunnels[name], text)
         (address,) = re.findall(r"^Address = (.*)$", text, re.MULTILINE)
         (mtu,) = re.findall(r"^MTU = (.*)$", text, re.MULTILINE)
         self.devices[name] = Device(name, True, int(mtu), (ip_interface(address),))
@@ -459,26 +465,26 @@ class Simulated(Machine):
         return GOOD
 
 
-def synced(tunnel: LiveTunnel, text: str) -> LiveTunnel:
-    """What `wg syncconf` makes of an interface: peers that stay keep what is not named."""
+def configured(tunnel: LiveTunnel, text: str) -> LiveTunnel:
+    """What `wg addconf` makes of an interface: a peer in it gets all but its endpoint anew."""
     head, *blocks = text.split("[Peer]")
     keys = dict(re.findall(r"^(\w+) = (.*)$", head, re.MULTILINE))
-    peers = []
+    peers = {peer.public_key: peer for peer in tunnel.peers}
     for block in blocks:
         values = dict(re.findall(r"^(\w+) = (.*)$", block, re.MULTILINE))
         old = tunnel.peer(values["PublicKey"]) or LivePeer(values["PublicKey"])
         keepalive = values.get("PersistentKeepalive", "off")
         endpoint = parse_endpoint(values.get("Endpoint", "")) or old.endpoint
-        peers.append(
-            replace(
-                old,
-                preshared_key=values.get("PresharedKey"),
-                endpoint=endpoint,
-                allowed_ips=frozenset(map(ip_network, values["AllowedIPs"].split(", "))),
-                keepalive_s=0 if keepalive == "off" else int(keepalive),
-            )
+        peers[old.public_key] = replace(
+            old,
+            preshared_key=values.get("PresharedKey"),
+            endpoint=endpoint,
+            allowed_ips=frozenset(map(ip_network, values["AllowedIPs"].split(", "))),
+            keepalive_s=0 if keepalive == "off" else int(keepalive),
         )
-    return LiveTunnel(tunnel.interface, keys["PrivateKey"], int(keys["ListenPort"]), tuple(peers))
+    key, port = keys.get("PrivateKey", tunnel.private_key), keys.get("ListenPort")
+    port_now = tunnel.listen_port if port is None else int(port)
+    return LiveTunnel(tunnel.interface, key, port_now, tuple(peers.values()))
 
 
 def dumped(tunnel: LiveTunnel) -> str:

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.any_version
 
 NETWORK = example()
 BERLIN, PARIS = (str(NETWORK.site(name).tunnel_address) for name in ("berlin", "paris"))
+FLOOR = 1_700_000_000
 FOLDER = HostFolder(Path("/etc/cpythonplus/sites"))
 WORDS = st.integers(0, 2**32 - 1)
 
@@ -57,6 +58,12 @@ def told(edition: Edition, *, age_s: int = 0) -> list[dict[str, object]]:
 def test_what_is_told_is_heard(digest: int, since_s: int) -> None:
     edition = Edition(digest, since_s)
     assert agreement.heard(receiver(*told(edition)), NETWORK) == {"berlin": edition}
+
+
+@pytest.fixture(autouse=True)
+def _floor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Simulated's time, whatever the next release sets it to."""
+    monkeypatch.setattr(agreement, "FLOOR", FLOOR)
 
 
 def test_the_last_telling_counts() -> None:
@@ -118,6 +125,28 @@ class TestExchange:
         assert found.own == earlier
         assert "older than the one that is applied here" in found.note("berlin")
         assert found.is_same("berlin") is False
+
+    def test_a_new_file_is_newer_though_the_clock_went_back(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        machine = self.machine(GOOD)
+        agreement.note(machine, FOLDER)
+        before = agreement.here(machine, FOLDER)
+        machine.write(FOLDER.sites_path, GOOD.replace("acme", "other"), mode=0o644)
+        monkeypatch.setattr(machine, "now_s", lambda: 1000.0)
+        agreement.note(machine, FOLDER)
+        after = agreement.here(machine, FOLDER)
+        assert before is not None
+        assert after is not None
+        assert after.digest != before.digest
+        assert after.since_s > before.since_s
+
+    def test_a_moment_before_this_release_is_that_of_a_wrong_clock(self) -> None:
+        right, wrong = Edition(7, FLOOR + 100), Edition(7, 1000)
+        assert agreement.learnt({7: right.since_s}, [wrong]) == {7: right.since_s}
+        assert agreement.learnt({7: wrong.since_s}, [right]) == {7: right.since_s}
+        assert agreement.learnt({7: right.since_s}, [Edition(7, FLOOR)]) == {7: FLOOR}
+        assert agreement.learnt({7: 1000}, [Edition(7, 999)]) == {7: 1000}
 
     def test_nothing_is_told_before_an_apply(self) -> None:
         machine = self.machine(GOOD)

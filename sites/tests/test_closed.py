@@ -80,7 +80,7 @@ def test_a_site_that_leaves_goes_before_what_refuses_it() -> None:
     assert OSLO not in {route.subnet for route in machine.routes}
 
 
-@pytest.mark.parametrize("failing", ["route del 192", "syncconf"])
+@pytest.mark.parametrize("failing", ["route del 192", "wg set"])
 def test_a_site_that_leaves_is_never_sent_to_in_clear_text_on_the_way(failing: str) -> None:
     machine = gateway()
     applied(machine, wants(EXAMPLE))

@@ -13,7 +13,7 @@ from cpythonplus_sites.commands import confirm as confirm_command
 from cpythonplus_sites.commands.sites import main
 from cpythonplus_sites.host_folder import HostFolder
 from sites.tests.simulated import Simulated
-from sites.tests.test_apply_command import folder, machine, sites
+from sites.tests.test_apply_command import FILE, folder, machine, sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,12 +79,28 @@ def test_a_damaged_note_is_late() -> None:
         assert (found.left_s(machine, HOST), found.has_before) == (0, True)
 
 
+def tried(capsys: pytest.CaptureFixture[str], folder: Path, *more: str) -> tuple[int, str, str]:
+    """Apply a file of one's own, not the copy in the host folder."""
+    own = folder.parent / "own.toml"
+    own.write_text(FILE)
+    return sites(capsys, folder, "apply", "--yes", *more, "--file", str(own))
+
+
 class TestApply:
+    def test_the_copy_that_it_would_go_back_to_is_refused(
+        self, machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Where that was edited in place, nobody has the file from before any more."""
+        status, _, err = sites(capsys, folder, "apply", "--yes", "--confirm", "5m")
+        assert status == 2
+        assert "edit a copy in another folder" in err
+        assert machine.ran == []
+
     def test_a_process_of_its_own_waits(
         self, machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         sites(capsys, folder, "apply", "--yes")
-        _, out, _ = sites(capsys, folder, "apply", "--yes", "--confirm", "5m")
+        _, out, _ = tried(capsys, folder, "--confirm", "5m")
         assert "on trial for 300 s: cpythonplus-sites confirm keeps it" in out
         (words,) = machine.started
         assert words[-5:] == ("confirm", "--wait", "--host-dir", str(folder), "--no-systemd")
@@ -101,7 +117,7 @@ class TestApply:
     ) -> None:
         machine.systemd = True
         monkeypatch.setattr(apply_command, "need_trusted_program", lambda *_: None)
-        sites(capsys, folder, "apply", "--yes", "--confirm", "1h")
+        tried(capsys, folder, "--confirm", "1h")
         assert machine.started == []
         (words,) = (words for words in machine.ran if words[0] == "systemd-run")
         assert words[-4:] == ("confirm", "--wait", "--host-dir", str(folder))
@@ -109,7 +125,7 @@ class TestApply:
     def test_another_apply_confirms(
         self, machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        sites(capsys, folder, "apply", "--yes", "--confirm", "10s")
+        tried(capsys, folder, "--confirm", "10s")
         _, out, _ = sites(capsys, folder, "apply", "--yes")
         assert "is confirmed by this apply" in out
         assert confirming.trial(machine, HostFolder(folder)) is None
@@ -128,7 +144,7 @@ class TestApply:
             return 0
 
         monkeypatch.setattr(apply_command, "go_back", go_back)
-        sites(capsys, folder, "apply", "--yes", "--confirm", "10s")
+        tried(capsys, folder, "--confirm", "10s")
         sites(capsys, folder, "apply", "--endpoints-only")
         assert went == []
         machine.since_boot_s += 11

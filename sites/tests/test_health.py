@@ -139,6 +139,14 @@ def test_an_own_lan_that_nothing_would_refuse_is_told() -> None:
     assert "what the others send to 192.168.10.0/24 would leave in clear text" in notes.pop()
 
 
+def test_a_table_that_somebody_flushed_is_told() -> None:
+    machine = berlin(*PARIS)
+    machine.tables.clear()
+    found = judged(machine)["paris"]
+    assert found.verdict == "good"
+    assert "inet cpythonplus_sites_acme is missing" in found.note
+
+
 def test_what_the_timer_saw_counts_without_pings() -> None:
     machine = berlin()
     memory = Memory(received_bytes=5, received_at_s=900, answered_at_s=950)

@@ -1,6 +1,6 @@
 """All but the clock's script is for Python 3.9 and later: neither grammar nor names are newer.
 
-The tests themselves run there by `make sites-old-pythons`.
+The tests themselves run there by `make old-pythons`.
 """
 
 import ast

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import replace
 from ipaddress import ip_interface, ip_network
@@ -27,7 +28,7 @@ from cpythonplus_sites.rendering import (
     units,
     withdrawn,
 )
-from cpythonplus_sites.steps import Plan
+from cpythonplus_sites.steps import Command, Plan
 from cpythonplus_sites.wanted import Keys, Wanted, want
 from sites.tests import strategies
 from sites.tests.simulated import NOW_S, Simulated
@@ -228,6 +229,23 @@ def test_an_interface_with_another_name_takes_over_the_port() -> None:
     assert set(machine.tunnels) == {"wg-new"}
 
 
+def test_wireguard_is_given_the_peers_alone_that_differ() -> None:
+    """Whatever is set of a peer anew, its allowed IPs are gone for a moment, and packets lost."""
+    machine = gateway()
+    applied(machine, wants(without(EXAMPLE, "oslo")))
+    oslo = str(EXAMPLE.site("oslo").public_key)
+    (added,) = wireguards(applied(machine, wants(EXAMPLE)))
+    assert added.argv == ("wg", "addconf", "wg-acme", "/dev/stdin")
+    assert re.findall("^PublicKey = (.*)$", added.stdin, re.MULTILINE) == [oslo]
+    assert "[Interface]" not in added.stdin
+    (removed,) = wireguards(applied(machine, wants(without(EXAMPLE, "oslo"))))
+    assert removed.argv == ("wg", "set", "wg-acme", "peer", oslo, "remove")
+
+
+def wireguards(outcome: Outcome) -> list[Command]:
+    return [each for step in outcome.done for each in step.commands if each.argv[0] == "wg"]
+
+
 # ---- endpoints ----------------------------------------------------------------------------------
 
 
@@ -257,6 +275,18 @@ def test_only_endpoints_changes_nothing_else() -> None:
     applied(machine, wants(EXAMPLE))
     wanted = wants(changed(without(EXAMPLE, "oslo"), "paris", public_key=NEW_KEY))
     assert plan(wanted, look(machine, wanted), endpoints_only=True).steps == ()
+
+
+def test_the_timer_loads_a_table_that_somebody_flushed_and_changes_none() -> None:
+    machine, wanted = gateway(), wants(EXAMPLE)
+    applied(machine, wanted)
+    meant = dict(machine.tables)
+    machine.tables.clear()
+    assert apply(machine, wanted, endpoints_only=True).is_good
+    assert machine.tables == meant
+    wanted = wants(without(EXAMPLE, "oslo"))
+    assert apply(machine, wanted, endpoints_only=True).is_good
+    assert machine.tables == meant
 
 
 @pytest.mark.parametrize("of_names", [False, True])

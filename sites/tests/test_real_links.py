@@ -28,8 +28,8 @@ NAME = "gateway.paris.example"
 # Drops what tells a sender that its packets are too large, as many firewalls do.
 NO_ICMP = """
 add table ip bed
-add chain ip bed out { type filter hook output priority 0; }
-add rule ip bed out icmp type destination-unreachable drop
+add chain ip bed sent { type filter hook output priority 0; }
+add rule ip bed sent icmp type destination-unreachable drop
 """
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from cpythonplus_sites import key_change
+from cpythonplus_sites.agreement import digest
 from cpythonplus_sites.commands import rotate as rotate_command
 from cpythonplus_sites.commands import sites
 from cpythonplus_sites.host_folder import HostFolder, write_key
@@ -160,6 +161,18 @@ def test_status_and_abort(berlin: Berlin, capsys: pytest.CaptureFixture[str]) ->
         berlin.rotate("begin")
     assert berlin.rotate("finish") == 0
     assert berlin.rotate("begin") == 0
+
+
+def test_the_file_of_an_aborted_change_is_not_the_old_one_again(berlin: Berlin) -> None:
+    """Else the gateways that have applied it would call the one that they have newer."""
+    editions = {digest(berlin.file.read_text())}
+    for count in (1, 2):
+        assert berlin.rotate("begin") == berlin.rotate("abort") == 0
+        assert berlin.rotate("abort") == berlin.rotate("finish") == 0
+        editions.add(digest(berlin.file.read_text()))
+        assert len(editions) == 1 + count
+        assert load(berlin.file).revision == count
+    assert berlin.keys == (berlin.folder.public_key(), None)
 
 
 def test_refusals(berlin: Berlin) -> None:

@@ -14,13 +14,13 @@ from cpythonplus_sites import clock, keys
 from cpythonplus_sites.host_folder import HostFolder, write_key
 from sites.tests.site_texts import BERLIN_KEY, GOOD, with_changed
 from tests.support import child_environment
-from tools import sites_old_pythons, sites_zipapp
+from tools import old_pythons, sites_zipapp
 
 pytestmark = pytest.mark.any_version
 
 INTERPRETERS = {
     "this": sys.executable,
-    **dict(sites_old_pythons.interpreters((*sites_old_pythons.OLD, "3.13"))),
+    **dict(old_pythons.interpreters((*old_pythons.OLD, "3.13"))),
 }
 
 
@@ -180,7 +180,7 @@ def test_it_is_the_same_bytes_each_time(archive: Path, tmp_path: Path) -> None:
 
 
 def test_the_tests_are_spelled_for_an_old_python() -> None:
-    """What `make sites-old-pythons` makes of `match`, carried out here."""
+    """What `make old-pythons` makes of `match`, carried out here."""
     source = '''"""A docstring."""
 def f(words):
     match words:
@@ -195,7 +195,7 @@ def f(words):
         case _:
             return None
 '''
-    spelled = sites_old_pythons.spelled_for_3_9(source)
+    spelled = old_pythons.spelled_for_3_9(source)
     ast.parse(spelled, feature_version=(3, 9))
     assert spelled.split("\n")[1] == "from __future__ import annotations"
     scopes: list[dict[str, object]] = [{}, {}]

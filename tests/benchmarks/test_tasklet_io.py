@@ -102,7 +102,7 @@ def test_a_lock_is_held(name: str, side: Side) -> None:
 @pytest.mark.parametrize("name", ["worker-50", "worker-waiting-200"])
 def test_a_worker_class_serves(name: str, side: Side) -> None:
     needs(name, side)
-    outcome = case_called(name).measure(COMMANDS, side, replace(TINY, seconds=0.5))
+    outcome = case_called(name).measure(COMMANDS, side, replace(TINY, seconds=2))
     assert outcome.rate > 0
     assert outcome.errors == 0
     assert (outcome.scheduled, outcome.patched) == (False, False)

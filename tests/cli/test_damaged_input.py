@@ -17,9 +17,9 @@ import pytest
 from cpythonplus._cli.features import Run
 from cpythonplus._cli.main import main
 from cpythonplus._doctor.agent.decoding import NoAnswerError, decoded
-from cpythonplus.memory._lint import Baseline, Selection, check_files
 from cpythonplus.memory._no_cycles.causes import read_baseline
 from cpythonplus.memory._owners.spelling import place_of
+from cpythonplus_lint import Baseline, Selection, check_files
 from tests.damage import damaged, of_other_types
 from tests.support import SANITIZED, run_child
 
@@ -196,7 +196,7 @@ import contextlib, io, json, os, resource, sys
 from pathlib import Path
 from cpythonplus._cli.main import main
 from cpythonplus.memory import allocators
-from cpythonplus.memory._lint.running import check_file
+from cpythonplus_lint.running import check_file
 from cpythonplus.memory._no_cycles.causes import read_baseline
 from cpythonplus.memory._owners.spelling import _lines
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from cpythonplus._cli.commands import compare, doctor, doctor_live, lint, run
+from cpythonplus._cli.commands import compare, doctor, doctor_live, run
 from cpythonplus._cli.features import FEATURES, Option
 from cpythonplus.prefork import _options as prefork_options
+from cpythonplus_lint import command
 
 PHRASE = re.compile(r"[a-z`%][^\n]*[^\s.,;:]")
 SENTENCE = re.compile(r"[A-Z][^\n]*[^\s.,;:]\.")
@@ -37,7 +38,7 @@ def test_an_option_has_a_phrase(command: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("add_options", [compare.add_options, lint.add_options])
+@pytest.mark.parametrize("add_options", [compare.add_options, command.add_options])
 def test_an_argument_has_a_phrase(
     add_options: Callable[[argparse.ArgumentParser], None],
 ) -> None:

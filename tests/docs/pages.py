@@ -28,8 +28,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = [
-    *(ROOT / name for name in ("README.md", "sites/README.md")),
-    *(page for name in ("docs", "sites/docs") for page in sorted((ROOT / name).rglob("*.md"))),
+    *(ROOT / name for name in ("README.md", "lint/README.md", "sites/README.md")),
+    *(
+        page
+        for name in ("docs", "lint/docs", "sites/docs")
+        for page in sorted((ROOT / name).rglob("*.md"))
+    ),
 ]
 LINKED = [*PAGES, ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", ROOT / "changes" / "README.md"]
 

@@ -16,6 +16,7 @@ TIMEOUT_S = 60
 PROGRAMS = {
     "cpythonplus": "cpythonplus",
     "cpythonplus-clock": "cpythonplus_sites.commands.clock_entry",
+    "cpythonplus-lint": "cpythonplus_lint",
     "cpythonplus-sites": "cpythonplus_sites",
     "pytest": "pytest",
 }

@@ -29,7 +29,7 @@ def test_a_message_and_an_entry_that_are_alone_are_reported_with_what_is_near() 
 
 
 @pytest.mark.parametrize(
-    "place", ["_cli/", "_compare/", "gil/", "memory/", "prefork/", "tasklets/", "threads/"]
+    "place", ["_cli/", "_compare/", "gil/", "lint/", "memory/", "prefork/", "tasklets/", "threads/"]
 )
 def test_every_room_has_messages(place: str) -> None:
     assert any(each.place.startswith(place) for each in messages())

@@ -1,6 +1,7 @@
 """`doctor growth --native`: which C code keeps memory, and that the program is left as it was."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from subprocess import Popen
@@ -11,6 +12,7 @@ import pytest
 from cpythonplus._cli.main import main
 from cpythonplus._doctor.native_traces import reading, tracing
 from cpythonplus._doctor.report.text import report_text
+from cpythonplus._doctor.report.verdict import statements
 from tests.cli.support import RUNNER, listening
 
 pytest.importorskip("memray")
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.needs_gil
 SHOP = """\
 import gc, json, os, sys, tempfile, threading, time
 from lxml import etree
+from cpythonplus import _native
 kept = []
 def leak():
     kept.append(etree.fromstring("<a>" + "<b>x</b>" * 500 + "</a>"))
@@ -42,9 +45,8 @@ def state():
     return [files(), repr(threading.getprofile()), repr(sys.getprofile()), gc.isenabled(),
             "_name" in vars(threading.Thread)]
 def wait_until_traced():
-    while not traced():
+    while not (traced() and _native.memory_profilers()):
         time.sleep(0.001)
-    time.sleep(0.1)
 print("ready", flush=True)
 for line in sys.stdin:
     exec(line)
@@ -61,8 +63,8 @@ def said(process: "Popen[str]", line: str) -> str:
     return process.stdout.readline()
 
 
-def grown(pid: int, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    asked = ["doctor", "growth", "--native", "--seconds", "1", "--format", "json"]
+def grown(pid: int, capsys: pytest.CaptureFixture[str], *, seconds: float = 1) -> dict[str, Any]:
+    asked = ["doctor", "growth", "--native", "--seconds", str(seconds), "--format", "json"]
     assert main([*asked, str(pid)]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -74,13 +76,13 @@ def test_the_library_and_the_line_are_named(capsys: pytest.CaptureFixture[str]) 
         found = grown(process.pid, capsys)
         row = found["native"]["rows"][0]
         assert row["library"] == "lxml"
-        assert row["place"] == {"file": "<string>", "line": 5, "function": "leak"}
+        assert row["place"] == {"file": "<string>", "line": 6, "function": "leak"}
         assert "xml" in row["native"]
         assert row["size_bytes"] > 1 << 20
         assert found["native"]["ended_by"] == ""
         text = report_text(found, 10, 200)
         first = next(line for line in text.splitlines() if line.startswith("- "))
-        assert "from lxml, called at <string>:5; native: xml" in first
+        assert "from lxml, called at <string>:6; native: xml" in first
         assert "growth --native" not in text  # it has been asked for
         # The collector, threads and descriptors are as before, the file is gone.
         assert json.loads(said(process, TELL)) == json.loads(before)
@@ -90,12 +92,56 @@ def test_the_library_and_the_line_are_named(capsys: pytest.CaptureFixture[str]) 
         assert not kinds & {"pipe", "files in /tmp"}
 
 
-def test_greenlets_that_nobody_uses_are_left_alone(capsys: pytest.CaptureFixture[str]) -> None:
-    with listening(*RUNNER, program=SHOP) as process:
-        said(process, "import greenlet; print(flush=True)")
-        assert grown(process.pid, capsys)["native"]["rows"][0]["library"] == "lxml"
-        line = "print(greenlet.gettrace(), sys.modules['greenlet'] is greenlet, flush=True)"
-        assert said(process, line) == "None True\n"
+GREENLETS = """\
+import greenlet
+hub, rounds = threading.local(), [0]
+def deep(depth):
+    before = bytes(600)
+    if depth:
+        deep(depth - 1)
+    hub.current.switch()
+    return before, bytes(700)
+def switch(waits):
+    if waits:
+        wait_until_traced()
+    hub.current = greenlet.getcurrent()
+    waiting = []
+    while True:
+        waiting = [each for each in waiting if not each.dead]
+        while len(waiting) < 20:
+            depth = len(waiting)
+            waiting.append(greenlet.greenlet(lambda: [deep(depth) for _ in range(9)]))
+        for each in waiting:
+            each.switch()
+        rounds[0] += 1
+        time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_greenlets_switch_meanwhile(waits: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    program = SHOP.replace('print("ready"', f'{GREENLETS}print("ready"')
+    with listening(*RUNNER, program=program) as process:
+        start = f"threading.Thread(target=switch, args=({waits},), daemon=True).start()"
+        said(process, f"{start}; print(flush=True)")
+        for _ in range(2):  # memray sets its trace function the first time only
+            found = grown(process.pid, capfd)["native"]
+            assert "error" not in found, found
+            assert found["rows"][0]["library"] == "lxml"
+        line = "before = rounds[0]; time.sleep(0.5); print(rounds[0] > before > 0, flush=True)"
+        assert said(process, line) == "True\n"
+        assert "xperiment" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "leak", ["C.PyMem_Malloc(400)", "C.Py_IncRef(ctypes.py_object(bytes(4000)))"]
+)
+def test_what_no_object_explains_has_a_line(leak: str, capsys: pytest.CaptureFixture[str]) -> None:
+    program = SHOP.replace("from lxml import etree", "import ctypes; C = ctypes.PyDLL(None)")
+    program = re.sub(r"    kept.append.*", f"    for _ in range(20):\n        {leak}", program)
+    with listening(*RUNNER, program=program) as process:
+        found = [row.sentence for row in statements(grown(process.pid, capsys, seconds=4))]
+    assert any("at <string>:7" in each for each in found), found
 
 
 def test_a_fork_ends_it_first(capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,12 +172,12 @@ def test_a_profiler_of_the_program_stays(capsys: pytest.CaptureFixture[str]) -> 
         """\
 def profile(frame, event, arg):
     pass
+ended = threading.Event()
 def set_when_traced():
     wait_until_traced()
     threading.setprofile(profile)
     sys.setprofile(profile)
-    while "_name" in vars(threading.Thread):
-        time.sleep(0.001)
+    ended.wait()
     globals()["stays"] = sys.getprofile() is profile and threading.getprofile() is profile
 setter = threading.Thread(target=set_when_traced)
 print("ready\"""",
@@ -139,7 +185,7 @@ print("ready\"""",
     with listening(*RUNNER, program=program) as process:
         said(process, "setter.start(); print(flush=True)")
         assert grown(process.pid, capsys)["native"]["rows"]
-        assert said(process, "setter.join(); print(stays, flush=True)") == "True\n"
+        assert said(process, "ended.set(); setter.join(); print(stays, flush=True)") == "True\n"
         # One that is there before keeps memray away.
         said(process, "sys.setprofile(profile); print(flush=True)")
         assert main(["doctor", "growth", "--native", str(process.pid)]) == 1
@@ -151,8 +197,8 @@ print("ready\"""",
     ("line", "reason"),
     [
         ("sys.modules['memray'] = None", f"{sys.executable} -m pip install 'cpythonplus[native]'"),
-        ("import greenlet; greenlet.getcurrent()", "a program with greenlets"),
         ("import cpythonplus.tasklets", "a program with tasklets"),
+        ("import gevent; gevent.config.monitor_thread = True", "gevent's monitor"),
         ("import memray; t = memray.Tracker('/dev/null'); t.__enter__()", "traces this process"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cpythonplus.memory._lint import Selection
+from cpythonplus_lint import Selection
 from survey import lint_recall
 
 LEAST = 24

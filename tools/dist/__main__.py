@@ -24,7 +24,7 @@ from tools.dist import target
 from tools.dist.release import objections
 from tools.dist.target import DistError as DistError
 from tools.sbom import version
-from tools.setup_env import BUILD, ROOT, SITES, headers_environment, lock_file
+from tools.setup_env import BUILD, LINT, ROOT, SITES, headers_environment, lock_file
 
 DIST = ROOT / "dist"
 RAW = BUILD / "dist"
@@ -190,11 +190,11 @@ def source_archive() -> Path:
     return sdist
 
 
-def sites_archives() -> list[Row]:
-    """Both archives of cpythonplus-sites, which has no C."""
-    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, SITES)
-    (sdist,) = DIST.glob("cpythonplus_sites-*.tar.gz")
-    (wheel,) = DIST.glob("cpythonplus_sites-*.whl")
+def pure_archives(folder: Path) -> list[Row]:
+    """Both archives of a distribution in a folder of its own, which has no C."""
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", DIST, folder)
+    (sdist,) = DIST.glob(f"cpythonplus_{folder.name}-*.tar.gz")
+    (wheel,) = DIST.glob(f"cpythonplus_{folder.name}-*.whl")
     rows = [Row(sdist, check_sdist(sdist, ["sbom.cdx.json"])), Row(wheel, check_wheel(wheel, sdist))]
     rows[0].checks.append("installed: " + run(sys.executable, TARGET, "install", sdist))
     rows[1].checks.append(run(sys.executable, TARGET, "check", wheel))
@@ -221,7 +221,7 @@ def make(only: Sequence[str]) -> list[Row]:
 
     tasks: list[Callable[[], list[Row]]] = [lambda: wheels_in_sid(in_sid, sdist)] if in_sid else []
     tasks += [partial(wheel_here, python, minor, sdist) for minor, python in here.items()]
-    tasks += [install_sdist, sites_archives]
+    tasks += [install_sdist, partial(pure_archives, LINT), partial(pure_archives, SITES)]
     # Two at a time: half of each is pip's waiting for the index.
     with ThreadPoolExecutor(2) as pool:
         rows = [row for done in pool.map(lambda task: task(), tasks) for row in done]

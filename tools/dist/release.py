@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from tools.sbom import version
-from tools.setup_env import ROOT, SITES, pyproject
+from tools.setup_env import LINT, ROOT, SITES, pyproject
 
 PLACEHOLDER = "example.invalid"
 CHANGELOG = ROOT / "CHANGELOG.md"
@@ -19,7 +19,7 @@ CLOCK = SITES / "src" / "cpythonplus_sites" / "clock.py"
 
 def _placeholders() -> list[str]:
     found = []
-    for folder in (ROOT, SITES):
+    for folder in (ROOT, LINT, SITES):
         urls = pyproject(folder)["project"]["urls"]
         if any(PLACEHOLDER in url for url in urls.values()):
             place = (folder / "pyproject.toml").relative_to(ROOT)
@@ -52,8 +52,9 @@ def objections(tag: str = "") -> list[str]:
     """Return one line for each thing that has to be done first."""
     number = version()
     found = [*_placeholders(), *_changes(number)]
-    if (other := pyproject(SITES)["project"]["version"]) != number:
-        found.append(f"cpythonplus is {number}, cpythonplus-sites {other}")
+    for folder in (LINT, SITES):
+        if (other := pyproject(folder)["project"]["version"]) != number:
+            found.append(f"cpythonplus is {number}, cpythonplus-{folder.name} {other}")
     if changed := _git("status", "--porcelain"):
         found.append(f"{len(changed)} files are not committed: the archives have what git has")
     tags = [tag] if tag else [each for each in _git("tag", "--points-at", "HEAD") if each[0] == "v"]

@@ -1,6 +1,6 @@
 """Whether an installed distribution works: run by the interpreter that it is installed for.
 
-    python smoke.py cpythonplus|cpythonplus_sites [VERSION]
+    python smoke.py cpythonplus|cpythonplus_lint|cpythonplus_sites [VERSION]
 
 Imports all public modules, each of which only another package may be missing for, and runs the
 commands.  Nothing but the standard library and the distribution itself is needed.
@@ -62,6 +62,10 @@ def main(package: str, number: str = "") -> str:
         seen = "import cpythonplus.gil; print('scheduled', cpythonplus.gil.active())"
         run("scheduled True", "cpythonplus", "run", "-c", seen)
         run("pid ", "cpythonplus", "doctor", "run", "-c", "pass")
+    elif package == "cpythonplus_lint":
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "bad.py").write_text("def f():\n    e = OSError()\n    raise e\n")
+            run("CYC105", "cpythonplus-lint", folder, status=1)
     else:
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder, "sites.toml"))

@@ -5,7 +5,7 @@ and each link is rewritten to lead from one place to another:
 
     docs/<folder>/<page>.md           <folder>/<page>
     docs/<folder>/README.md           <folder>/index
-    sites/README.md, sites/docs/...   sites/index, sites/...
+    lint/README.md, lint/docs/...     lint/index, lint/..., and so for sites/
     README.md                         index, the symptoms first
     docs/README.md                    a page for each of its sections: how-to/index and others
     another Markdown file             project/..., if a page links it
@@ -24,6 +24,8 @@ from pathlib import Path, PurePosixPath
 from posixpath import relpath
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+OTHERS = ("lint", "sites")
+"""The folders of other distributions, each with its docs."""
 START, CONTENTS = Path("README.md"), Path("docs/README.md")
 # Diataxis' names for the sections of docs/README.md, by the folder that a section links first.
 TITLES = {
@@ -52,9 +54,9 @@ def place_of(path: Path) -> str:
     parts = path.parts
     if parts[0] == "docs":
         parts = parts[1:]
-    elif parts[:2] == ("sites", "docs"):
-        parts = ("sites", *parts[2:])
-    elif parts[0] != "sites" and path != START:
+    elif parts[0] in OTHERS and parts[1] == "docs":
+        parts = (parts[0], *parts[2:])
+    elif parts[0] not in OTHERS and path != START:
         parts = ("project", *parts)
     if path.suffix != ".md":
         return "/".join(parts)
@@ -116,8 +118,9 @@ class Site:
 
     def sources(self) -> list[Path]:
         """Return the Markdown files that become pages as they are; what they link comes along."""
-        found = [START, Path("sites/README.md")]
-        for folder in ("docs", "sites/docs"):
+        others = [each for each in OTHERS if (self.root / each).exists()]
+        found = [START, *(Path(each, "README.md") for each in others)]
+        for folder in ("docs", *(f"{each}/docs" for each in others)):
             found += sorted(p.relative_to(self.root) for p in (self.root / folder).rglob("*.md"))
         found.remove(CONTENTS)
         for path in found:  # which grows meanwhile

@@ -21,7 +21,7 @@ TOOLS = ("memray", "tracemalloc", "objgraph", "guppy3")
 Verdict = dict[str, str]
 """`said`, the first sentence or line; `verdict`."""
 _HERE = Path(__file__).parent
-_LIMIT_S = 120
+_LIMIT_S = 600
 _PATHS = re.compile(r"/\S*/(?:site-packages|memory/reports|python3\.\d+)/")
 """An environment is called like its report: that a path has the name says nothing."""
 

@@ -22,6 +22,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from cpythonplus_sites import toml
+from cpythonplus_sites.clock import FLOOR
 from cpythonplus_sites.rendering import names
 from cpythonplus_sites.rendering.forwarding import FIRST_PORT, HEARD, HEARD_S, PARTS
 
@@ -102,10 +103,14 @@ def written_known(known: Mapping[int, int]) -> str:
 
 
 def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]:
-    """With what was heard of files that are known: the earliest moment counts."""
+    """With what was heard of files that are known: the earliest moment counts.
+
+    But none before this release: the clock of that gateway was wrong, as of a board without a chip.
+    """
     later = dict(known)
     for each in found:
-        if each.digest in later and 0 < each.since_s < later[each.digest]:
+        own_s = later.get(each.digest)
+        if own_s is not None and each.since_s >= FLOOR and not FLOOR <= own_s <= each.since_s:
             later[each.digest] = each.since_s
     return later
 
@@ -130,7 +135,9 @@ def note(machine: Machine, folder: HostFolder) -> None:
     except ValueError:
         return
     if own not in known:
-        _keep(machine, folder, {**known, own: int(machine.now_s())})
+        # A new file is newer than all before it, also where the clock went back meanwhile.
+        since_s = max(int(machine.now_s()), max(known.values(), default=0) + 1)
+        _keep(machine, folder, {**known, own: since_s})
 
 
 def _keep(machine: Machine, folder: HostFolder, known: Mapping[int, int]) -> None:

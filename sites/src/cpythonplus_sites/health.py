@@ -151,6 +151,10 @@ OWN_UNGUARDED = (
     "without its interface, what the others send to {0} would leave in clear text: the unreachable "
     "route is missing; the timer, or cpythonplus-sites apply, sets it"
 )
+NO_TABLE = (
+    "the nftables table {0} is missing, as after nft flush ruleset: segments are not made smaller, "
+    "and what comes over ssh is not filtered; the timer, or cpythonplus-sites apply, loads it"
+)
 NO_WAY = (
     "this gateway has no route to {0}, a LAN of this site: it is not connected, or lies behind "
     "another router; what the other sites send there is refused"
@@ -227,6 +231,7 @@ class _Judge:
         self.wanted_subnets = {way.subnet for way in wanted.routes}
         self.unguarded = unguarded(wanted, self.routes)
         self.not_connected = not_connected(wanted, self.devices, self.routes)
+        self.missing_tables = live.missing_tables(machine, wanted)
 
     def examine(self) -> tuple[Reach, ...]:
         """Ask all, and judge each."""
@@ -552,6 +557,7 @@ class _Judge:
         own = [str(subnet) for subnet in self.unguarded if is_own(self.wanted, subnet)]
         notes = [reach.note, UNGUARDED.format(", ".join(missing)) if missing else ""]
         notes += [OWN_UNGUARDED.format(", ".join(own))] if own else []
+        notes += map(NO_TABLE.format, self.missing_tables)
         return replace(reach, note="; ".join(filter(None, notes)))
 
     def _with_passage(self, reach: Reach) -> Reach:

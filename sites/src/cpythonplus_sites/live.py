@@ -178,9 +178,10 @@ def look(
             machine, {x.subnet.version for x in wanted.routes} | {x.version for x in wanted.closed}
         ),
         sysctls={key: _setting(machine, key) for key in wanted.sysctls},
-        tables={}
-        if endpoints_only
-        else {table.title: _rules(machine, table) for table in wanted.tables},
+        tables={
+            table.title: _rules(machine, table, compare=not endpoints_only)
+            for table in wanted.tables
+        },
         units=_units(machine, wanted, gone.units) if systemd and not endpoints_only else {},
         files={
             path: _file(machine, path)
@@ -424,20 +425,26 @@ def _setting(machine: Machine, key: str) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
-def _rules(machine: Machine, table: Table) -> tuple[str | None, str | None]:
-    """The rules that are there, and those that should be, in nft's own words.
+def missing_tables(machine: Machine, wanted: Wanted) -> tuple[str, ...]:
+    """The titles of the nftables tables that somebody has flushed."""
+    found = ((table.title, _rules(machine, table, compare=False)) for table in wanted.tables)
+    return tuple(title for title, (there, _) in found if there is None)
+
+
+def _rules(machine: Machine, table: Table, *, compare: bool) -> tuple[str | None, str | None]:
+    """The rules that are there, and, to compare, those that should be, in nft's own words.
 
     nft prints rules otherwise than they are written, and each version in its own way; so it is
     asked to load ours into a network namespace that ends with the program, and to print that.
     """
     listing = ["nft", "-s", "list", "table", table.family, table.name]
     there = machine.run(listing)
+    found = _ELEMENTS.sub("", there.out) if there.status == 0 else None
+    if not compare:
+        return found, None
     aside = ["unshare", "--net", "sh", "-c", f"nft -f - && {' '.join(listing)}"]
     meant = machine.run(aside, stdin=table.rules)
-    return (
-        _ELEMENTS.sub("", there.out) if there.status == 0 else None,
-        meant.out if meant.status == 0 else None,
-    )
+    return found, meant.out if meant.status == 0 else None
 
 
 def _units(machine: Machine, wanted: Wanted, gone: Sequence[str]) -> dict[str, Unit]:

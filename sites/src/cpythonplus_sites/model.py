@@ -124,6 +124,8 @@ class Network:
 
     preshared_of_names: preshared keys come from the names of the sites, as up to version 0.2.
 
+    revision: makes the file another one than an earlier file that says the same (agreement.py).
+
     The indexes are made once: a mesh of 500 sites has 124,750 links.
     """
 
@@ -136,6 +138,7 @@ class Network:
     links: tuple[Link, ...]
     relays: tuple[Relay, ...] = ()
     preshared_of_names: bool = False
+    revision: int = 0
 
     @cached_property
     def _site_by_name(self) -> dict[str, Site]:

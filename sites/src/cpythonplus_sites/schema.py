@@ -26,6 +26,7 @@ MTU_LOW, MTU_HIGH = 576, 9000
 KEEPALIVE_HIGH_S = 65535
 TUNNEL_NUMBER_HIGH = 9999
 PORT_HIGH = 65535
+REVISION_HIGH = 999_999
 
 MTU = values.whole_number(MTU_LOW, MTU_HIGH, " (bytes)")
 KEEPALIVE = values.whole_number(0, KEEPALIVE_HIGH_S, " (seconds)")
@@ -67,6 +68,7 @@ class NetworkStanza(Stanza):
     mtu: int = _key(MTU, 1420)
     keepalive: int = _key(KEEPALIVE, 25)
     preshared: bool | str = _key(values.preshared, default=True)
+    revision: int = _key(values.whole_number(0, REVISION_HIGH), 0)
 
 
 @dataclass(frozen=True)

@@ -196,6 +196,7 @@ def _network(subject: Subject) -> Network:
         hub=network.hub,
         preshared=bool(network.preshared),
         preshared_of_names=network.preshared == values.OF_NAMES,
+        revision=network.revision,
         sites=tuple(_site(network.name, *item) for item in subject.sites.items()),
         links=tuple(links),
         relays=tuple(Relay(ends, via) for ends, via in subject.relayed.items()),

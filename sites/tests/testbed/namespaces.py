@@ -252,11 +252,13 @@ class Machine:
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """Send a signal to the processes called `name` of this machine. Fails where there is none.
 
-        Returns when they are gone, where the signal is one that nothing survives.
+        Returns when they are gone, where the signal is one that nothing survives; a supervisor may
+        have started others by then.
         """
+        before = set(self.pids(name))
         self.run("pkill", f"-{number.value}", "-x", name)
         if number == signal.SIGKILL:
-            wait_until(lambda: not self.pids(name), f"the end of {name}")
+            wait_until(lambda: not before & set(self.pids(name)), f"the end of {name}")
 
 
 def _environment() -> dict[str, str]:

@@ -23,8 +23,8 @@ SMALL_PATH = _BETWEEN.format("ip length > 1400")
 """What is larger than 1400 bytes vanishes, and nobody tells the sender."""
 _BEHIND_NAT = """
 add table ip nat
-add chain ip nat in { type filter hook input priority 0; }
-add rule ip nat in iifname "wan0" ct state new drop
+add chain ip nat from_outside { type filter hook input priority 0; }
+add rule ip nat from_outside iifname "wan0" ct state new drop
 """
 
 

@@ -4,6 +4,8 @@ A name may lead to anything. Read are regular files, and pipes that a program wr
 `<(command)`). A FIFO without a writer is not waited for, and devices such as /dev/zero are refused.
 """
 
+# Part of the distribution in lint/, too, as a copy: it imports the standard library alone.
+
 import errno
 import os
 import stat

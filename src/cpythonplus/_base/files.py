@@ -17,7 +17,7 @@ link before; one name for all, which somebody else can occupy in /tmp; a handler
 at a signal, which is the program's to set, and which SIGKILL does not call.
 """
 
-# Part of the distribution in sites/, too, by a link: it imports the standard library alone.
+# Part of the distributions in lint/ and sites/, too, as copies: no import but the standard library.
 # Used when the interpreter ends, and where a start is to be quick: no pathlib, contextlib, secrets.
 # ruff: noqa: PTH102, SIM105, PTH112, PTH116, PTH120, PTH123, PTH208
 

@@ -34,7 +34,13 @@ GROUPS = {
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
-"""What there is; command X is `main` of `commands/X.py`, here or in cpythonplus_sites."""
+"""What there is; command X is `main` of `commands/X.py`, but for those in `ELSEWHERE`."""
+ELSEWHERE = {
+    "lint": "cpythonplus_lint.command",
+    "sites": "cpythonplus_sites.commands.sites",
+    "clock": "cpythonplus_sites.commands.clock",
+}
+"""The commands of other distributions, which need not be installed: the module with `main`."""
 
 HELP = """\
 usage: cpythonplus COMMAND [options] ...
@@ -62,8 +68,8 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
         words = [*words[1:2], "--help"]
     if not words or words[0] not in COMMANDS:
         return without_command(words)
-    if words[0] in ("sites", "clock"):
-        return call_of_sites(words[0], words[1:])
+    if words[0] in ELSEWHERE:
+        return call_elsewhere(words[0], words[1:])
     try:
         # Not importlib, which would be one more import.
         command = __import__(f"cpythonplus._cli.commands.{words[0]}", fromlist=["main"])
@@ -90,17 +96,19 @@ def without_command(words: list[str]) -> int:
     return complain("cpythonplus", str(unknown(kind, words[0], known, NAME)))
 
 
-def call_of_sites(command: str, arguments: list[str]) -> int:
+def call_elsewhere(command: str, arguments: list[str]) -> int:
     """Call a command of another distribution, which need not be installed."""
     from importlib import import_module
     from importlib.util import find_spec
 
-    if find_spec("cpythonplus_sites") is None:
+    package = ELSEWHERE[command].partition(".")[0]
+    if find_spec(package) is None:
         from cpythonplus._cli.terminal import complain
 
-        needs = f"cpythonplus {command} needs the distribution cpythonplus-sites"
-        return complain(needs, "pip install cpythonplus-sites")
-    status: int = import_module(f"cpythonplus_sites.commands.{command}").main(arguments)
+        name = package.replace("_", "-")
+        needs = f"cpythonplus {command} needs the distribution {name}"
+        return complain(needs, f"pip install {name}")
+    status: int = import_module(ELSEWHERE[command]).main(arguments)
     return status
 
 

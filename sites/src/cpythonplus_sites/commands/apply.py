@@ -81,6 +81,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_no_systemd(parser)
 
 
+def _need_a_file_of_its_own(folder: HostFolder, options: argparse.Namespace) -> None:
+    """Raise UsageError for the copy in the host folder: that is what a trial goes back to."""
+    path = common.path_of_file(options)
+    if path.resolve() == folder.sites_path.resolve():
+        raise UsageError(
+            f"--confirm would go back to {path}, the very file that it is to try: edit a copy in "
+            "another folder, and name it with --file"
+        )
+
+
 def _limit(text: str) -> float:
     match = re.fullmatch(r"([0-9]{1,5})(s|m|h)", text)
     found = int(match[1]) * {"s": 1, "m": 60, "h": 3600}[match[2]] if match else 0
@@ -97,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
         with plain_errors():
             gateway = find(options)
             need_root("apply")
+            if options.confirm:
+                _need_a_file_of_its_own(gateway.folder, options)
             if options.endpoints_only:  # the timer, whose unit is there: links are to go on
                 return _follow(gateway, options)
             gateway.folder.check()

@@ -15,12 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from cpythonplus_sites.editing import Value
+
 
 def change_keys(
-    path: Path, site: str, values: Mapping[str, str | None], *, only_try: bool = False
+    path: Path,
+    site: str,
+    values: Mapping[str, str | None],
+    *,
+    revision: int | None = None,
+    only_try: bool = False,
 ) -> None:
-    """Set keys of a site in the file, all or none; None takes one away."""
-    changes = {f"sites.{site}.{key}": value for key, value in values.items()}
+    """Set keys of a site in the file, all or none; None takes one away.
+
+    revision: set with them, for a file that says again what an earlier one said.
+    """
+    changes: dict[str, Value] = {f"sites.{site}.{key}": value for key, value in values.items()}
+    if revision is not None:
+        changes["network.revision"] = revision
     write_keys(path, changes, only_try=only_try)
 
 

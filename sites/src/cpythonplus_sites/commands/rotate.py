@@ -94,9 +94,12 @@ def run(options: argparse.Namespace) -> int:
         ready = options.force or _others_are_ready(options, folder, network, site, apply)
         if not ready:
             return NOT_YET_STATUS
+        # The file says again what the one before `begin` said, and must not count as that old one.
+        revision = network.revision + 1 if options.step == "abort" else None
         try:
             with folder.locked():
-                STEPS[options.step](folder, site, partial(change_keys, path, site.name))
+                set_keys = partial(change_keys, path, site.name, revision=revision)
+                STEPS[options.step](folder, site, set_keys)
         except key_change.KeyChangeError as error:
             raise UsageError(str(error)) from None
         if apply() != 0:

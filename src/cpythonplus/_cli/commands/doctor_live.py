@@ -36,6 +36,9 @@ _LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
 _HALFWAY_FROM_S = 20.0
+_LOOK_SHARE = 0.25
+"""So much of the time passes before memray traces: what grows decides on what it traces."""
+_LEAST_LOST = 64 << 10
 _SHORTEST_S = 0.1
 _LONGEST_S = 1e6
 
@@ -306,7 +309,8 @@ def _growth(client: Client, request: Request) -> int:
     halfway: dict[str, Any] | None = None
     try:
         if native:
-            traced = _traced(client, seconds)
+            small = _has_lost_blocks(client, seconds * _LOOK_SHARE, doctor)
+            traced = _traced(client, seconds * (1 - _LOOK_SHARE), small=small)
         else:
             halfway = _wait(client, seconds, doctor)
     except KeyboardInterrupt:
@@ -355,7 +359,17 @@ def _announce_tracer(client: Client, seconds: float) -> None:
     )
 
 
-def _traced(client: Client, seconds: float) -> Traced | str:
+def _has_lost_blocks(client: Client, seconds: float, doctor: str) -> bool:
+    """Wait, and tell whether Python's allocator has more blocks then that no object explains."""
+    from cpythonplus._doctor.report.owners import parts_grown
+
+    time.sleep(seconds)
+    found = client.ask("growth_so_far", doctor)
+    client.close()
+    return any(name == "unexplained_blocks" for name, _ in parts_grown(found, _LEAST_LOST))
+
+
+def _traced(client: Client, seconds: float, *, small: bool) -> Traced | str:
     """Have the process traced, or say why not; at least so many seconds pass."""
     from cpythonplus._doctor.agent.client import AskError
     from cpythonplus._doctor.native_traces.asking import traced
@@ -363,7 +377,7 @@ def _traced(client: Client, seconds: float) -> Traced | str:
     began = time.monotonic()
     found: Traced | str
     try:
-        found = traced(client, seconds)
+        found = traced(client, seconds, small=small)
     except (AskError, OSError) as error:
         found = str(error)
     client.close()

@@ -24,14 +24,15 @@ _HIGHEST_FILE = 1 << 20
 _LARGEST = 256 << 20
 
 
-def traced(client: Client, seconds: float) -> Traced:
+def traced(client: Client, seconds: float, *, small: bool) -> Traced:
     """Have the process traced for so many seconds; it answers nobody else meanwhile.
 
+    small: with the blocks that Python's allocator hands out.
     Raises AskError where it refuses, Unreachable when it is gone, OSError where the file cannot be
     had.
     """
     with _sign_of_life() as thread:
-        cost = client.ask("native", f"{seconds:.3f},{thread}", takes_s=seconds)
+        cost = client.ask("native", f"{seconds:.3f},{thread}{',1' * small}", takes_s=seconds)
     try:
         file = min(max(size(cost, "file"), 0), _HIGHEST_FILE)
         with open(f"/proc/{client.process.pid}/fd/{file}", "rb") as written:  # noqa: PTH123

@@ -26,7 +26,6 @@ _LARGEST: Final = 64 << 20
 _FREE_TIMES: Final = 4
 """So many times the file has to be free on its disk."""
 _LOOK_MS: Final = 100
-_GREENLETS: Final = "greenlet"
 _files: list[IO[bytes]] = []
 """The file of the last trace, until the doctor has read it."""
 
@@ -34,13 +33,17 @@ _files: list[IO[bytes]] = []
 def ready() -> dict[str, Any]:
     """Import memray; raises UnsupportedPlatform, with a line, where it must not trace."""
     module = _memray()
-    # Their calls do not return in the order that the tracer relies on. Beside greenlets, it prints
-    # into the program's output, and leaves a trace function of its own behind.
-    switching = {*switchers, *(["greenlets"] if _has_greenlets() else [])}
-    if switching:
+    # Their calls do not return in the order that the tracer relies on.
+    if switchers:
         raise UnsupportedPlatform(
-            f"memray cannot begin in the middle of a program with {min(switching)}: start it under"
+            f"memray cannot begin in the middle of a program with {min(switchers)}: start it under"
             " `memray run --native`"
+        )
+    gevent = getattr(sys.modules.get("gevent"), "config", None)
+    if getattr(gevent, "monitor_thread", False):
+        raise UnsupportedPlatform(
+            "gevent's monitor of blocked threads has a trace function with greenlet, which memray"
+            " would take the place of"
         )
     if _is_tracing(module):
         raise UnsupportedPlatform("memray traces this process already")
@@ -49,17 +52,16 @@ def ready() -> dict[str, Any]:
             "a thread of the program has a profile function (sys.setprofile), which memray would"
             " take the place of"
         )
+    # memray has to see the switches of greenlets, else it follows frames that are gone. It calls
+    # this once, under its lock, to print that this is an experiment. Nothing is to be printed into
+    # the program's output, and a function of Python would wait for the GIL with the lock held.
+    inner: Any = import_module("memray._memray")
+    inner.print_greenlet_warning = int
     found = {"memray": str(module.__version__), "limit_bytes": _room()}
     # What memray and its libunwind keep for ever, two descriptors of a pipe too, is no growth.
     with _Tracer("/dev/null"):
         bytearray(1 << 16)
     return found
-
-
-def _has_greenlets() -> bool:
-    """Whether some thread has used them: many packages only import the module."""
-    kind = getattr(sys.modules.get(_GREENLETS), "greenlet", None)
-    return isinstance(kind, type) and bool(_native.memory_gc_objects_of((kind,)))
 
 
 def _memray() -> Any:  # noqa: ANN401  # a module that may be missing
@@ -95,17 +97,20 @@ def _room() -> int:
 def trace(argument: str) -> dict[str, object]:
     """Trace for `SECONDS,PID`, until that doctor has ended or the file is full.
 
+    With `,1` after it, what Python's own allocator hands out is traced, too: that is most of a
+    program's memory in small blocks, and takes most time.
+
     Returns what it has cost, and under which descriptor the `file` is until `forget()`. Raises as
     `ready()`.
     """
-    seconds, pid = argument.split(",")
+    seconds, pid, *small = argument.split(",")
     forget()
     limit = ready()["limit_bytes"]  # again: the program has gone on
     file = import_module("tempfile").TemporaryFile(prefix="cpythonplus-")
     _files.append(file)
     try:
         cpu_s, began = time.process_time(), time.monotonic()
-        with _Tracer(f"/proc/self/fd/{file.fileno()}") as tracer:
+        with _Tracer(f"/proc/self/fd/{file.fileno()}", small=bool(small)) as tracer:
             ended_by = _wait(file, float(seconds), int(pid), limit)
     except BaseException:
         forget()
@@ -150,26 +155,23 @@ def _wait(file: IO[bytes], seconds: float, doctor: int, limit: int) -> str:
 class _Tracer:
     """memray's tracer around a block.  pause_ns: the longer of its start and its end."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, small: bool = False) -> None:
         memray = _memray()
         destination = memray.FileDestination(path=path, overwrite=True, compress_on_exit=False)
-        self._tracker = memray.Tracker(destination=destination, native_traces=True)
+        self._tracker = memray.Tracker(
+            destination=destination, native_traces=True, trace_python_allocators=small
+        )
         self._threading = import_module("threading")
         self._own: set[int] = set()
-        self._own_hook: object = None
+        self._own_hook: object = import_module("memray._memray").start_thread_trace
         self.pause_ns = 0
 
     def __enter__(self) -> Self:
         began = time.perf_counter_ns()
-        # Where it sees them imported, it sets a trace function in each thread, and says so.
-        greenlets = sys.modules.pop(_GREENLETS, None)
-        try:
-            self._tracker.__enter__()
-        finally:
-            if greenlets is not None:
-                sys.modules[_GREENLETS] = greenlets
-        self._own = {function for _, function, _ in _native.memory_profilers()}
-        self._own_hook = self._threading.getprofile()
+        self._tracker.__enter__()
+        # This thread has memray's for sure; another may have set its own already.
+        own = sys.getprofile()
+        self._own = {row[1] for row in _native.memory_profilers() if row[2] is own}
         self.pause_ns = time.perf_counter_ns() - began
         return self
 

@@ -7,7 +7,7 @@ from cpythonplus._base.text.sizes import duration, format_size
 from cpythonplus._base.text.tables import Layout, table
 from cpythonplus._doctor.report.owners import with_package
 
-__all__ = ["PYTHON", "native_layout", "native_sentence"]
+__all__ = ["PYTHON", "native_layout", "native_place", "native_sentence"]
 
 PYTHON: Final = "Python"
 """The library of what Python's own objects take."""
@@ -46,14 +46,18 @@ def native_layout(found: Part, top: int) -> Layout:
 
 def native_sentence(row: Part) -> str:
     """Return `26.9 MiB from pydantic_core, called at type_adapter.py:210; native: validate`."""
-    place, own = _place(inside(row, "place")), words(row, "called_from")
+    place, native = native_place(row), words(row, "native")
     called = f", called at {place}" if place else ""
-    called += f" by {own}" if own else ""
-    native = words(row, "native")
     return (
         f"{format_size(size(row, 'size_bytes'))} from {words(row, 'library') or 'unknown code'}"
         f"{called}{f'; native: {native}' if native else ''}."
     )
+
+
+def native_place(row: Part) -> str:
+    """Return `type_adapter.py:210 by app.py:14`, "" where the line is not known."""
+    place, own = _place(inside(row, "place")), words(row, "called_from")
+    return f"{place} by {own}" if place and own else place
 
 
 def _place(row: Part, *, short: bool = False) -> str:

@@ -20,7 +20,7 @@ from cpythonplus._base.reading import (
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus._base.text.tables import objects
 from cpythonplus._doctor.report.labels import label
-from cpythonplus._doctor.report.native import PYTHON, native_sentence
+from cpythonplus._doctor.report.native import PYTHON, native_place, native_sentence
 from cpythonplus._doctor.report.owners import (
     kinds_grown,
     owner_name,
@@ -41,6 +41,9 @@ _SMALLEST_BYTES: Final = 1 << 20
 """What is less than both is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
 _LATER_SHARE: Final = 0.05
+_LEAST_ALIKE: Final = 0.1
+_MOST_ALIKE: Final = 1.25
+"""What is taken at one line, of what no object explains: more than that is something else."""
 _PARTS_NAMED: Final = 3
 _NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
@@ -238,7 +241,7 @@ def _classes(rows: list[Part]) -> list[_Class]:
 
 
 def _findings(examination: Examination) -> Iterator[Statement]:
-    yield from _grown(part(examination, "growth"))
+    yield from _grown(part(examination, "growth"), part(examination, "native"))
     yield from _native(examination)
     yield from _more_of(examination)
     yield from _c_heap(examination)
@@ -252,7 +255,7 @@ def _findings(examination: Examination) -> Iterator[Statement]:
     yield from _growth(examination)
 
 
-def _grown(found: Part | None) -> Iterator[Statement]:
+def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     """Yield what has grown most between two looks, and memory that no object stands for."""
     if found is None:
         return
@@ -271,6 +274,7 @@ def _grown(found: Part | None) -> Iterator[Statement]:
         if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
             remedy = ""  # once, and with a sentence that is told
         told_slow = told_slow or remedy == _SLOW
+        where += _taken(native, more) if words(row, "type") == _NOTHING_REFERS else ""
         yield Statement(
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",
@@ -286,7 +290,8 @@ def _grown(found: Part | None) -> Iterator[Statement]:
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
             of = f", by mappings: {_listed(files)}" if files else ""
-            sentence = f"{what} grown by {format_size(more)}{why}{of}."
+            at = _taken(native, more) if name == "unexplained_blocks" else ""
+            sentence = f"{what} grown by {format_size(more)}{why}{of}{at}."
             yield Statement(sentence, more, _MEMRAY if why else "")
 
 
@@ -298,6 +303,16 @@ def _native(examination: Examination) -> Iterator[Statement]:
     for row in rows[:_FINDINGS]:
         matters = size(row, "size_bytes") >= max(most, _SMALLEST_GROWN)
         yield Statement(native_sentence(row), size(row, "size_bytes"), matters=matters)
+
+
+def _taken(native: Part | None, more: int) -> str:
+    """Return which line may have taken what no object explains, as memray saw; else ""."""
+    for row in entries(native, "rows"):
+        taken = size(row, "size_bytes")
+        is_alike = _LEAST_ALIKE * more <= taken <= _MOST_ALIKE * more
+        if words(row, "library") == PYTHON and is_alike and (place := native_place(row)):
+            return f"; {format_size(taken)} taken at {place} are not freed"
+    return ""
 
 
 def _what_next(found: Part, row: Part) -> str:
@@ -363,7 +378,8 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
         if now < max(_ALARMING_BYTES, rss * _ALARMING_SHARE):
             return
     yield Statement(
-        f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it.",
+        f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it"
+        f"{_taken(part(examination, 'native'), int(more))}.",
         int(more),
         _MEMRAY,
     )

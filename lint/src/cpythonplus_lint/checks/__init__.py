@@ -1,0 +1,1 @@
+"""What each rule looks for, and what the rules share: scopes, control flow, who holds what."""

@@ -1,0 +1,15 @@
+"""What this distribution and cpythonplus have in common is one source, tested in tests/base."""
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.any_version
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("name", ["contents.py", "files.py", "visible.py"])
+def test_it_is_the_same_in_both(name: str) -> None:
+    ours = ROOT / "lint" / "src" / "cpythonplus_lint" / name
+    assert ours.read_text() == (ROOT / "src" / "cpythonplus" / "_base" / name).read_text()
