@@ -238,6 +238,11 @@ class Service(Engine):
         self.rehearse()
         if self._no_reforking:
             server.log.warning("no reforking: %s", self._no_reforking)
+        if self.reforking is not None and _is_users(server.cfg.pre_fork):
+            server.log.info(
+                "pre_fork runs in a process that ends when its worker is there: what it keeps in"
+                " variables is lost. worker.age is a number that no other worker has"
+            )
         with Guard(server.log, "checking the limits of a request"):
             self._check_limits(server)
 
@@ -481,13 +486,17 @@ class Service(Engine):
         return len(leaving) - beyond
 
     def child_exit(self, _server: Any, worker: Any) -> None:
-        """Count why a worker ended."""
-        self.forget(worker.age)
+        """Count why a worker ended, or stopped serving to be the mold."""
+        is_mold = self.reforking is not None and self.reforking.is_mold(worker.age)
+        if not is_mold:
+            self.forget(worker.age)
         # One that ended after the look, while others were reaped: if it left in good order it has
         # noted so, which wins over the status.
         how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
         how = self._killed.pop(worker.pid, how)
-        if worker.aborted:
+        if is_mold:
+            how = "refork"
+        elif worker.aborted:
             how = "timeout"
         elif worker.age <= self._reloaded_age:
             how = "reload"
@@ -717,6 +726,11 @@ class Service(Engine):
 
 
 SERVICE = Service()
+
+
+def _is_users(hook: Callable[..., object]) -> bool:
+    """Whether a hook, with ours beside it, is of the configuration and not gunicorn's own."""
+    return getattr(hook, "__wrapped__", hook).__module__ != "gunicorn.config"
 
 
 def _listener(server: Any, descriptor: int) -> Any:
