@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-__all__ = ["exited", "reap", "reap_strangers", "terminate"]
+__all__ = ["exited", "is_child", "reap", "reap_strangers", "terminate"]
 
 
 def reap_strangers(known: AbstractSet[int]) -> None:
@@ -30,6 +30,14 @@ def exited(pid: int) -> int:
         if ended is not None and ended.si_code == os.CLD_EXITED:
             return ended.si_status
     return 0
+
+
+def is_child(pid: int) -> bool:
+    """Whether a process is a child that nobody has reaped, running or not."""
+    with suppress(ChildProcessError):
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return True
+    return False
 
 
 def terminate(pid: int, number: int = signal.SIGTERM) -> None:
