@@ -40,6 +40,11 @@ ASGI = """
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 """
+SHUT = (
+    ASGI.replace('"status": 200', '"status": 503 if shut else 200')
+    .replace("served_by = []", "served_by, shut = [], []")
+    .replace("return\n", "return shut.append(kind)\n")
+)
 REFORK = ("--workers", "2", "--refork", "--refork-after", "10")
 
 
@@ -356,3 +361,15 @@ def test_hooks_of_the_master_are_called_once(tmp_path: Path) -> None:
     assert set(molds(server)) <= set(ended)
     changed = [line.split()[1] for line in lines if line.startswith("nworkers_changed")]
     assert changed == [str(server.process.pid)] * 2  # at the start, after HUP
+
+
+def test_an_application_that_cannot_be_started_again_is_no_mold(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn_worker")
+    words = (*REFORK, "--worker-class", "uvicorn_worker.UvicornWorker")
+    with running(tmp_path, *words, app=SHUT) as server:
+        with Clients(server) as clients:
+            line = "after a shut-down and another start-up GET / is answered 503"
+            until(lambda: line in server.output() or clients.failures, "a refusal")
+        assert clients.failures == []
+        assert generation(server) == 0
+        assert server.stop() == 0, server.output()

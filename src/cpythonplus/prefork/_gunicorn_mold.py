@@ -74,7 +74,7 @@ GROWN_SHARE = 0.5
 """A later generation may not have more memory of its own than this share of what it shares."""
 
 _TURN_S = 1.0
-_THREADS_END_S = 2.0
+_THREADS_END_S = 5.0
 _PARENT_S = 5.0
 _LEAVE_S = 10
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -200,9 +200,10 @@ def _prepare(service: Service, server: Any) -> str:
     """Forget the worker, close what must not be shared, prepare; return what forbids to fork."""
     server.WORKERS.clear()
     service.forget_worker()
+    why = service.problem_again(server)
     service.close_connections(known=True)
     service.end_threads(tell=False)  # here, for each helper is forked from this process
-    why = _unfit(service.generation)
+    why = why or _unfit(service.generation)
     if not why:
         service.prepare_anew()
         service.prepare()

@@ -61,6 +61,7 @@ from cpythonplus.prefork._gunicorn_reforking import OWN_ASGI, Reforking, is_know
 from cpythonplus.prefork._hard_limits import HardLimits
 from cpythonplus.prefork._hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
+from cpythonplus.prefork._warming_again import Again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,7 @@ class Service(Engine):
         """Which generation it is the mold of, or was forked from."""
         self._is_chosen = False
         self._lingering = Lingering()
+        self._again = Again()
         self._limits = HardLimits()
         self.helper_pid = 0
         """In a mold's helper, which only forks a worker: its own number."""
@@ -605,11 +607,13 @@ class Service(Engine):
     def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
         """Count an ASGI application's requests: its worker does not."""
 
-        async def counted(scope: dict[str, Any], receive: object, send: object) -> None:
+        async def counted(scope: dict[str, Any], receive: object, send: Any) -> None:
             if scope["type"] != "http":
                 await application(scope, receive, send)
                 return
             key = self._count_request(scope["method"], scope["path"])
+            if self.reforking is not None:
+                send = self._again.noting(scope, send)
             try:
                 await application(scope, receive, send)
             finally:
@@ -669,6 +673,10 @@ class Service(Engine):
                 self.channel.send(*words)
                 # It looks at its workers then, also where nobody is dead.
                 os.kill(master, signal.SIGCHLD)
+
+    def problem_again(self, server: Any) -> str:
+        """Return why the next workers cannot start an ASGI application again, or nothing."""
+        return self._again.problem(server.app.wsgi())
 
     def forget_worker(self) -> None:
         """Let those that are forked from this worker, a mold now, not go on as it did."""
