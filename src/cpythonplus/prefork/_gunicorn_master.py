@@ -22,6 +22,7 @@ from gunicorn.app import base
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
+from cpythonplus.prefork._children import is_child
 from cpythonplus.prefork._guarding import Guard, in_one_line, passes_through, tell
 from cpythonplus.prefork._gunicorn_hooks import compose
 from cpythonplus.prefork._gunicorn_loader import load
@@ -228,6 +229,9 @@ class Overseer(Arbiter):
                     SERVICE.look_at_the_dead(self)
                 super().reap_workers()
             except HaltServer:
+                # gunicorn before 27 leaves it among the workers, and stopping would wait for it.
+                for pid in [each for each in self.WORKERS if not is_child(each)]:
+                    self.WORKERS.pop(pid).tmp.close()
                 # A second worker that could not boot would end the stopping, with a traceback.
                 if not self._halting:
                     self._halting = True
