@@ -5,14 +5,13 @@
 Without a suite: Debian 11, 12 and 13.  Each folder is made by tools/debian_folder.sh, which needs
 root.  The tests see that Debian's Python, systemd (which one of them boots), WireGuard, sshd and
 nftables, and a missing one fails them.  Debian 11 has Python 3.9, so the tests are those of
-`make sites-old-pythons`.
+`make old-pythons`.
 """
 
 import subprocess
 import sys
 
-from tools.sites_old_pythons import FOLDER, copy_tests
-
+from tools.old_pythons import FOLDER, copy_tests
 from tools.setup_env import BUILD, ROOT, lock_file
 
 SUITES = ("bullseye", "bookworm", "trixie")

@@ -19,6 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cpythonplus import _native
+from cpythonplus._base.proc import resident_bytes
 from cpythonplus._doctor.agent import client, finding, remote
 from cpythonplus._doctor.agent.answering import answer
 from cpythonplus._doctor.agent.examining import examine
@@ -729,7 +730,7 @@ def test_processes_that_cannot_be_looked_at() -> None:
             finding.find(sleeping.pid)
         sleeping.kill()
         # Not waited for: a zombie.
-        while finding.resident_bytes(sleeping.pid):
+        while resident_bytes(sleeping.pid):
             pass
         with pytest.raises(Unreachable, match="has ended"):
             finding.find(sleeping.pid)

@@ -403,3 +403,43 @@ def test_an_import_that_does_not_end_is_told_of_once(tmp_path: Path) -> None:
             replaced(server)
             assert int(server.get()) in server.workers()
         assert server.output().count("workers are forked while a thread imports slow") == 1
+
+
+def test_a_worker_that_cannot_boot_is_not_waited_for() -> None:
+    """gunicorn before 27 reaps it, and leaves it among the workers that a stop waits for."""
+    pytest.importorskip("gunicorn")
+    run_child(
+        """
+        import os, time
+        from types import SimpleNamespace
+        from gunicorn.arbiter import Arbiter
+        from gunicorn.errors import HaltServer
+        from cpythonplus.prefork._gunicorn.master import Overseer
+
+        def reap_workers(self):
+            if first:
+                os.waitpid(first.pop(), 0)
+                raise HaltServer("Worker failed to boot.", 3)
+
+        Arbiter.reap_workers = reap_workers
+        pids = []
+        for seconds in (0, 1e6):
+            pids.append(os.fork())
+            if pids[-1] == 0:
+                time.sleep(seconds)
+                os._exit(3)
+        first = pids[:1]
+        master = Overseer.__new__(Overseer)
+        master.log = None
+        closed = []
+        file = SimpleNamespace(close=lambda: closed.append(True))
+        master.WORKERS = {pid: SimpleNamespace(tmp=file) for pid in pids}
+        try:
+            master.reap_workers()
+        except HaltServer:
+            pass
+        os.kill(pids[1], 9)
+        assert list(master.WORKERS) == pids[1:], master.WORKERS
+        assert closed == [True]
+        """
+    )

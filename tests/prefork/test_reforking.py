@@ -40,6 +40,11 @@ ASGI = """
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 """
+SHUT = (
+    ASGI.replace('"status": 200', '"status": 503 if shut else 200')
+    .replace("served_by = []", "served_by, shut = [], []")
+    .replace("return\n", "return shut.append(kind)\n")
+)
 REFORK = ("--workers", "2", "--refork", "--refork-after", "10")
 
 
@@ -125,8 +130,7 @@ LOST = """
     import os, signal, time
     from types import SimpleNamespace
     from cpythonplus.prefork._board.channel import Channel
-    from cpythonplus.prefork._gunicorn import mold as _gunicorn_mold
-    from cpythonplus.prefork._gunicorn import reforking as _gunicorn_reforking
+    from cpythonplus.prefork._gunicorn import forks, mold, reforking
 
     def worker():
         pid = os.fork()
@@ -150,13 +154,10 @@ def test_a_worker_whose_mold_ends_before_it_has_said_so_is_not_left() -> None:
     mold.send("worker", pid, descriptors=(file, other))
     mold.close()
     before = set(os.listdir("/proc/self/fd"))
-    line = SimpleNamespace(send=lambda *_: None, receive=master.receive)
-    try:
-        _gunicorn_reforking.Reforking._forked(line, 1)
-    except EOFError:
-        pass
-    else:
-        raise AssertionError("no EOFError")
+    fork = forks.Fork(SimpleNamespace(age=1), time.monotonic())
+    one_before = reforking._Mold(worker(), master, 1, fork=fork)
+    assert not reforking.Reforking(service=None)._advance(None, one_before)
+    assert os.waitpid(one_before.pid, 0)[1] == signal.SIGTERM
     assert is_killed(pid)
     assert set(os.listdir("/proc/self/fd")) == before
     """
@@ -176,7 +177,7 @@ def test_a_worker_that_cannot_be_handed_over_is_not_left() -> None:
     helper = os.fork()
     if helper == 0:
         service = SimpleNamespace(channel=mold, lines={1: SimpleNamespace(fileno=lambda: 0)})
-        _gunicorn_mold.deliver(service, SimpleNamespace(WORKERS={pid: of}, log=log))
+        mold.deliver(service, SimpleNamespace(WORKERS={pid: of}, log=log))
     os.waitpid(helper, 0)
     assert is_killed(pid)
     """
@@ -260,4 +261,115 @@ def test_a_worker_whose_threads_come_back_becomes_a_mold(tmp_path: Path) -> None
             until(lambda: str(pid) in records.read_text().split(), "what a forked worker logs")
         assert clients.failures == []
         assert "does not become the mold" not in server.output()
+        assert server.stop() == 0, server.output()
+
+
+SLOW = """
+    import functools, time
+    from cpythonplus.prefork._gunicorn import forks, reforking
+    reforking.Fork = functools.partial(forks.Fork, limit_s={limit_s})
+    def pre_fork(server, worker):
+        time.sleep({hook_s})
+"""
+
+
+def test_a_hook_may_take_longer_than_a_fork(tmp_path: Path) -> None:
+    """A pre_fork of the user's that takes its time is no reason to give its mold up."""
+    config = SLOW.format(limit_s=1.5, hook_s=3)
+    words = ("--workers", "1", "--refork", "-c", "config.py")
+    with running(tmp_path, *words, app=FIRST, files={"config.py": config}) as server:
+        assert int(server.get()) in serving(server)
+        assert "is given up" not in server.output()
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_a_hook_that_hangs_is_given_up_with_its_mold(tmp_path: Path) -> None:
+    config = SLOW.format(limit_s=1, hook_s="1e6 if server.worker_age > 1 else 0")
+    config += "    forks._HOOK_S = 2\n"
+    words = ("--workers", "1", "--refork", "-c", "config.py")
+    with running(tmp_path, *words, app=FIRST, files={"config.py": config}) as server:
+        os.kill(int(server.get()), signal.SIGKILL)
+        until(lambda: "no worker came within 2 s" in server.output(), "a line")
+        assert server.stop() == 0, server.output()
+        until(server.nothing_left, "the end of the hook")
+
+
+def test_a_master_whose_mold_is_stopped_hears_signals(tmp_path: Path) -> None:
+    config = SLOW.format(limit_s=1e9, hook_s=0)
+    words = ("--workers", "1", "--refork", "-c", "config.py")
+    with running(tmp_path, *words, app=FIRST, files={"config.py": config}) as server:
+        worker = int(server.get())
+        os.kill(loaders(server)[0], signal.SIGSTOP)
+        os.kill(worker, signal.SIGKILL)
+        until(lambda: worker not in server.workers(), "the end of the worker")
+        assert server.stop() == 0, server.output()
+        until(server.nothing_left, "the end of all")
+
+
+def test_a_loader_that_takes_long_is_told(tmp_path: Path) -> None:
+    config = """
+        from cpythonplus.prefork._gunicorn import reforking
+        reforking._LONG_S = 0.5
+    """
+    app = (
+        FIRST
+        + """
+    if os.path.exists("hang"):
+        time.sleep(1e6)
+"""
+    )
+    with running(tmp_path, *REFORK, "-c", "config.py", app=app, files={"config.py": config}) as it:
+        (tmp_path / "hang").touch()
+        it.signal(signal.SIGHUP)
+        until(lambda: "has been loading the application for" in it.output(), "a line")
+        assert int(it.get()) in serving(it)
+        (tmp_path / "hang").unlink()
+        it.signal(signal.SIGHUP)
+        until(lambda: "workers of generation 1 have the new code" in it.output(), "new workers")
+        assert it.stop() == 0, it.output()
+        until(it.nothing_left, "the end of all")
+
+
+def test_hooks_of_the_master_are_called_once(tmp_path: Path) -> None:
+    """child_exit for a worker that becomes the mold too; nworkers_changed not in the loader."""
+    config = """
+        import os
+        def say(*words):
+            with open("hooks", "a") as file:
+                print(*words, file=file)
+        def nworkers_changed(server, new, old):
+            say("nworkers_changed", os.getpid())
+        def child_exit(server, worker):
+            say("child_exit", worker.pid)
+        def pre_fork(server, worker):
+            pass
+    """
+    said = tmp_path / "hooks"
+    words = (*REFORK, "-c", "config.py")
+    with running(tmp_path, *words, app=FIRST, files={"config.py": config}) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 2 or clients.failures, "two generations")
+            server.signal(signal.SIGHUP)
+            until(lambda: "have the new code" in server.output() or clients.failures, "new code")
+        assert clients.failures == []
+        assert "what it keeps in variables is lost" in server.output()
+        assert server.stop() == 0, server.output()
+    lines = said.read_text().splitlines()
+    ended = [int(line.split()[1]) for line in lines if line.startswith("child_exit")]
+    assert len(ended) == len(set(ended))
+    assert set(molds(server)) <= set(ended)
+    changed = [line.split()[1] for line in lines if line.startswith("nworkers_changed")]
+    assert changed == [str(server.process.pid)] * 2  # at the start, after HUP
+
+
+def test_an_application_that_cannot_be_started_again_is_no_mold(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn_worker")
+    words = (*REFORK, "--worker-class", "uvicorn_worker.UvicornWorker")
+    with running(tmp_path, *words, app=SHUT) as server:
+        with Clients(server) as clients:
+            line = "after a shut-down and another start-up GET / is answered 503"
+            until(lambda: line in server.output() or clients.failures, "a refusal")
+        assert clients.failures == []
+        assert generation(server) == 0
         assert server.stop() == 0, server.output()

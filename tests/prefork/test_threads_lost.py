@@ -210,6 +210,24 @@ def test_each_kind_is_told_once(waiting: str) -> None:
     )
 
 
+def test_a_thread_that_its_library_starts_in_each_process_is_not_lost() -> None:
+    run_child(
+        program(
+            """
+    from cpythonplus.prefork._lost_threads import lost
+    over = threading.Event()
+    def dumper():
+        over.wait()
+    dumper.__module__ = "trytond.status"
+    threading.Thread(target=dumper, daemon=True).start()
+    assert lost() == []
+    dumper.__module__ = "another"
+    assert [each.name for each in lost()] == ["Thread-1 (dumper)"]
+    """
+        )
+    )
+
+
 # ---- OpenMP -------------------------------------------------------------------------------------
 
 

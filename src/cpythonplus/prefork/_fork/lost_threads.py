@@ -4,8 +4,9 @@ A fork copies one thread.  What the others would have done is never done in a wo
 that one of them held stays locked.  Before each fork OpenMP's threads are ended (`_openmp`), and
 what is left is named in the log, each kind once.
 
-Some come back in a worker by themselves, since their library has a fork handler: OpenBLAS,
-OpenTelemetry, datadog.  Some are started again here, when the worker next needs them:
+Some come back in a worker by themselves, since their library has a fork handler, or looks at
+its pid: OpenBLAS, OpenTelemetry, datadog, trytond.  Some are started again here, when the worker
+next needs them:
 
     ThreadPoolExecutor  it would count on its lost threads, and never do what is given to it
     QueueListener       nobody would take records out of its queue; not if that is one of
@@ -43,6 +44,8 @@ _COME_BACK = re.compile(
     r"lib(scipy_)?openblas.*|libomp\b.*|libiomp5\b.*|OtelBatch.*|OtelPeriodic.*|DogStatsd_.*"
 )
 """Libraries of C and names of Python's threads that have fork handlers."""
+_STARTED_AGAIN = {("trytond.status", "dumper")}
+"""Functions of threads, with their modules, that are started again where the pid is a new one."""
 
 
 def comes_back(thread: Thread) -> bool:
@@ -192,8 +195,13 @@ _renewing: list[tuple[str, weakref.ref[Any]]] = []
 
 
 def _restarted() -> set[int | None]:
-    """Look for what a worker has to renew; returns the numbers of its threads."""
-    tids: set[int | None] = set()
+    """Look for what a worker has to renew; returns the numbers of threads that come back."""
+    targets = {each.native_id: getattr(each, "_target", None) for each in threading.enumerate()}
+    tids = {
+        tid
+        for tid, target in targets.items()
+        if (getattr(target, "__module__", ""), getattr(target, "__name__", "")) in _STARTED_AGAIN
+    }
     _renewing.clear()
     for name, (module, class_name, threads, _) in _LIBRARIES.items():
         for each in pools.instances(name, getattr(sys.modules.get(module), class_name, None)):

@@ -99,6 +99,7 @@ def _read_again(service: Service, server: Any) -> None:
         else:
             os.environ.pop(name, None)
     server.app.reload()
+    server.app.cfg.set("nworkers_changed", lambda _server, _new, _old: None)  # the master calls it
     server.setup(server.app)
     why = refusal(server.cfg) if service.options.refork else "it is off there"
     if why:

@@ -28,6 +28,7 @@ from cpythonplus.prefork._gunicorn.loader import load
 from cpythonplus.prefork._gunicorn.mold import Molding, become, deliver, prepare_worker
 from cpythonplus.prefork._gunicorn.service import SERVICE
 from cpythonplus.prefork._gunicorn.versions import require
+from cpythonplus.prefork._limits.children import is_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,6 +229,9 @@ class Overseer(Arbiter):
                     SERVICE.look_at_the_dead(self)
                 super().reap_workers()
             except HaltServer:
+                # gunicorn before 27 leaves it among the workers, and stopping would wait for it.
+                for pid in [each for each in self.WORKERS if not is_child(each)]:
+                    self.WORKERS.pop(pid).tmp.close()
                 # A second worker that could not boot would end the stopping, with a traceback.
                 if not self._halting:
                     self._halting = True

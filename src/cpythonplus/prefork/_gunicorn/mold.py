@@ -14,6 +14,8 @@ share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, d
       |<-----------------| waits
       | fork AGE         |
       |----------------->| forks --------------------> |
+      |       begun                                    | the user's pre_fork
+      |<-----------------------------------------------|
       |       worker PID, descriptors                  | gunicorn's spawn_worker() forks -> |
       |<-----------------------------------------------| ends           waits for that <----|
       |           forked |                                                                  |
@@ -72,8 +74,7 @@ GROWN_SHARE = 0.5
 """A later generation may not have more memory of its own than this share of what it shares."""
 
 _TURN_S = 1.0
-_THREADS_END_S = 2.0
-_HELPER_S = 20.0
+_THREADS_END_S = 5.0
 _PARENT_S = 5.0
 _LEAVE_S = 10
 _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
@@ -199,9 +200,10 @@ def _prepare(service: Service, server: Any) -> str:
     """Forget the worker, close what must not be shared, prepare; return what forbids to fork."""
     server.WORKERS.clear()
     service.forget_worker()
+    why = service.problem_again(server)
     service.close_connections(known=True)
     service.end_threads(tell=False)  # here, for each helper is forked from this process
-    why = _unfit(service.generation)
+    why = why or _unfit(service.generation)
     if not why:
         service.prepare_anew()
         service.prepare()
@@ -277,23 +279,32 @@ def _fork_next(service: Service, server: Any) -> bool:
     if pid == 0:
         service.helper_pid = os.getpid()
         server.worker_age = age - 1
+        channel.send("begun", age)  # the master has more patience with a hook than with a fork
         return False
-    _wait_for(pid)
+    _wait_for(pid, server.pid)
     channel.send("forked", age)
     service.describe()
     return True
 
 
-def _wait_for(pid: int) -> None:
-    """Wait until a helper has ended; one that hangs, in somebody's fork handler, is killed."""
-    end = time.monotonic() + _HELPER_S
+def _wait_for(pid: int, master: int) -> None:
+    """Wait until a helper has ended; kill it if this mold is ended meanwhile, as when it hangs."""
     with suppress(ChildProcessError):  # somebody else has reaped it
-        while not os.waitpid(pid, os.WNOHANG)[0]:
-            if time.monotonic() > end:
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
-                return
-            time.sleep(0.001)
+        try:
+            while os.getppid() == master:
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    return
+                time.sleep(0.001)
+        except End:
+            _kill(pid)
+            raise
+        _kill(pid)
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
 def deliver(service: Service, server: Any, error: BaseException | None = None) -> NoReturn:

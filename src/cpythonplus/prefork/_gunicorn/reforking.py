@@ -19,7 +19,7 @@ Generation 0 are the workers that the first loader forks.
 from __future__ import annotations
 
 import ctypes
-import errno
+import math
 import os
 import signal
 from contextlib import suppress
@@ -34,7 +34,9 @@ from cpythonplus.prefork._applications import comes_from
 from cpythonplus.prefork._blame.sharing import private_bytes
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._guarding import tell
+from cpythonplus.prefork._gunicorn.forks import Fork
 from cpythonplus.prefork._gunicorn.lingering import LINGERING
+from cpythonplus.prefork._limits.children import exited, reap, reap_strangers, terminate
 
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn.service import Service
@@ -42,14 +44,13 @@ if TYPE_CHECKING:
 __all__ = ["OWN_ASGI", "Reforking", "is_known", "refusal"]
 
 _PR_SET_CHILD_SUBREAPER = 36
-_ANSWER_S = 30.0
+_LONG_S = 60.0
 _PREPARE_S = 120.0
 _MEASURE_S = 30.0
 _END_S = 2.0
 _LOOK_S = 0.01
 _TURN_S = 0.2
 _LEAVE_S = 12.0
-_DESCRIPTORS = 2  # of a worker: its file and its line
 _AGAIN_S = 10.0
 _FAILED_STATUS = 1
 _GROWN_BYTES = 32 << 20
@@ -93,6 +94,7 @@ class _Mold:
     generation: int
     good: bool = False
     listens: bool = True
+    fork: Fork | None = None
 
 
 @dataclass(slots=True)
@@ -100,11 +102,13 @@ class _Loader:
     """A process that loads the application.
 
     rereads: after HUP, so that the master takes over the configuration when it is ready.
+    tell_at: when it has loaded for so long that the log says so, on the monotonic clock.
     """
 
     pid: int
     line: Channel
     rereads: bool
+    tell_at: float
     ready: bool = False
 
 
@@ -159,6 +163,9 @@ class Reforking:
         for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
             del self._generations[age]
         self._end_the_late()
+        for each in self._all_molds():
+            if each.fork is not None:
+                self._advance(server, each)
         self._follow_loader(server)
         self._follow(server)
         if self._chosen is None and not self._renew(server) and self._is_time(server):
@@ -167,6 +174,11 @@ class Reforking:
     def generation_of(self, age: int) -> int:
         """Return which generation a worker is of."""
         return self._generations.get(age, 0)
+
+    def is_mold(self, age: int) -> bool:
+        """Whether that worker serves no more, since it is to fork the next ones."""
+        chosen = self._chosen
+        return chosen is not None and chosen.age == age and not chosen.serving
 
     def molds(self) -> dict[int, int]:
         """Return the molds that are there, by their generation: the current one, that before."""
@@ -190,7 +202,7 @@ class Reforking:
             for each in (line, *(mold.line for mold in self._all_molds())):
                 each.close()
             return True
-        self._loader = _Loader(pid, line, rereads)
+        self._loader = _Loader(pid, line, rereads, monotonic() + _LONG_S)
         return False
 
     def wait_for_load(self, server: Any) -> None:
@@ -199,7 +211,7 @@ class Reforking:
             words, status = ["refused"], None
             with suppress(EOFError):
                 message = loader.line.receive(_TURN_S)
-                status = _reap(loader.pid) if message is None else None
+                status = reap(loader.pid) if message is None else None
                 if message is None and status is None:
                     continue  # a child of its own may have the line still
                 words = message[0] if message is not None else words
@@ -207,9 +219,9 @@ class Reforking:
                 self._use_loader(server, loader, *map(int, words[1:3]))
                 continue
             end = monotonic() + _LEAVE_S
-            while status is None and (status := _reap(loader.pid)) is None:
+            while status is None and (status := reap(loader.pid)) is None:
                 if monotonic() > end:
-                    _terminate(loader.pid, signal.SIGKILL)
+                    terminate(loader.pid, signal.SIGKILL)
                 sleep(_LOOK_S)
             why = "" if words[0] == "told" else " ".join(words[1:])
             if status < 0:
@@ -250,17 +262,17 @@ class Reforking:
             loader.line.close()
             self._let_end(loader.pid)
 
-    def _let_end(self, pid: int, number: int = signal.SIGTERM) -> None:
+    def _let_end(self, pid: int) -> None:
         """Have a process end that only forks, or loads: one that does not is killed later."""
-        _terminate(pid, number)
+        terminate(pid)
         self._leaving[pid] = monotonic() + _LEAVE_S
 
     def _end_the_late(self) -> None:
         for pid, until in list(self._leaving.items()):
-            if _reap(pid) is not None:
+            if reap(pid) is not None:
                 del self._leaving[pid]
             elif monotonic() > until:
-                _terminate(pid, signal.SIGKILL)
+                terminate(pid, signal.SIGKILL)
 
     def _follow_loader(self, server: Any) -> None:
         loader = self._loader
@@ -270,12 +282,25 @@ class Reforking:
         with suppress(EOFError, OSError):
             message = loader.line.receive()
             if message is None:
+                self._tell_of_loader(server, loader)
                 return
             words = message[0]
         if words[0] == "mold":
             self._use_loader(server, loader, *map(int, words[1:3]))
             return
         self._load_failed(server, " ".join(words[1:]), rereads=loader.rereads)
+
+    @staticmethod
+    def _tell_of_loader(server: Any, loader: _Loader) -> None:
+        """Say that a loader takes long.  It has no limit: an application may need that time."""
+        if monotonic() > loader.tell_at:
+            loader.tell_at = math.inf
+            server.log.warning(
+                "process %d has been loading the application for %.0f s. HUP ends it, and starts"
+                " another",
+                loader.pid,
+                _LONG_S,
+            )
 
     def _load_failed(self, server: Any, why: str, *, rereads: bool) -> None:
         self.drop_loader()
@@ -377,7 +402,7 @@ class Reforking:
             self._failures -= 1  # by max_requests, say
             self._give_up(server, "it has ended")
         elif monotonic() > chosen.until:
-            _terminate(chosen.pid, signal.SIGKILL)
+            terminate(chosen.pid, signal.SIGKILL)
             self._give_up(server, "it took too long")
 
     def _take_off(self, server: Any, chosen: _Chosen) -> None:
@@ -385,8 +410,7 @@ class Reforking:
         worker = server.WORKERS.pop(chosen.pid, None)
         if worker is not None:
             worker.tmp.close()
-        if self.service.board is not None:
-            self.service.board.ended(chosen.pid, "refork")
+            server.cfg.child_exit(server, worker)
 
     def _use(self, server: Any, chosen: _Chosen, resident: int, private: int) -> None:
         self._count += 1
@@ -425,7 +449,7 @@ class Reforking:
             self._root = None
         self._mold, self._before = self._before or self._root, None
         self._failures += 1
-        self._end(mold, signal.SIGKILL)
+        self._end(mold)
         source = "a process that loads the application again"
         if self._mold is None and not self._has_served(server):
             raise HaltServer(f"no worker can be forked: {why}", _FAILED_STATUS)
@@ -446,10 +470,15 @@ class Reforking:
         self._served = self._served or any("ready" in each for each in said)
         return self._served
 
-    def _end(self, mold: _Mold | None, number: int = signal.SIGTERM) -> None:
-        if mold is not None and mold is not self._root:
-            mold.line.close()
-            self._let_end(mold.pid, number)
+    def _end(self, mold: _Mold | None) -> None:
+        if mold is None or mold is self._root:
+            return
+        if mold.fork is not None:
+            with suppress(Exception):  # the worker may be told, and not heard of yet
+                mold.fork.hear(mold.line)
+            mold.fork.drop()
+        mold.line.close()
+        self._let_end(mold.pid)
 
     def _all_molds(self) -> list[_Mold]:
         found = {each.pid: each for each in (self._mold, self._before, self._root) if each}
@@ -458,41 +487,47 @@ class Reforking:
     # ---- workers --------------------------------------------------------------------------------
 
     def spawn(self, server: Any) -> bool:
-        """Have the mold fork a worker; False where there is none, or it cannot."""
+        """Have the mold fork a worker; False where there is none, or it cannot.
+
+        A worker that does not come at once is waited for in `look`, so that the master hears its
+        signals meanwhile: while the user's pre_fork runs, or the mold is stopped by SIGSTOP.
+        """
         while (mold := self._mold) is not None:
-            try:
-                if not mold.listens:
-                    descriptors, port = self.service.sockets(server)
-                    mold.line.send("sockets", port, descriptors=tuple(descriptors))
-                    mold.listens = True
-                self._spawn(server, mold)
-            except (EOFError, ConnectionError, TimeoutError, RuntimeError) as error:
-                self._fail(server, str(error))
-            except Exception as error:  # noqa: BLE001  # this process lacks something: descriptors
-                tell(server.log, "no worker can be forked now", error)
-                return True
-            else:
+            if self._advance(server, mold):
                 return True
         return False
 
-    @staticmethod
-    def _forked(line: Channel, age: int) -> tuple[int, list[int]]:
-        """Have a mold fork a worker; returns its number, and its file's and line's descriptors."""
-        line.send("fork", age)
-        found: list[tuple[int, list[int]]] = []
+    def _advance(self, server: Any, mold: _Mold) -> bool:
+        """Ask a mold for a worker, or hear of the one it was asked for; False: it is given up."""
         try:
-            _wait_for_fork(line, age, found)
-        except BaseException:
-            for pid, descriptors in found:  # it would serve, and nobody would know it
-                for each in descriptors:
-                    os.close(each)
-                _terminate(pid, signal.SIGKILL)
-            raise
-        if not found:
-            raise RuntimeError("its helper ended without a worker")
-        return found[0]
+            if mold.fork is None:
+                mold.fork = self._ask(server, mold)
+            if mold.fork.hear(mold.line):
+                self._manage(server, mold, mold.fork)
+                mold.fork = None
+        except (EOFError, ConnectionError, TimeoutError, RuntimeError) as error:
+            self._drop_fork(mold)
+            if mold is self._mold:
+                self._fail(server, str(error))
+            else:
+                terminate(mold.pid)
+            return False
+        except Exception as error:  # noqa: BLE001  # this process lacks something: descriptors
+            self._drop_fork(mold)
+            tell(server.log, "no worker can be forked now", error)
+        return True
 
-    def _spawn(self, server: Any, mold: _Mold) -> None:
+    @staticmethod
+    def _drop_fork(mold: _Mold) -> None:
+        fork, mold.fork = mold.fork, None
+        if fork is not None:
+            fork.drop()
+
+    def _ask(self, server: Any, mold: _Mold) -> Fork:
+        if not mold.listens:
+            descriptors, port = self.service.sockets(server)
+            mold.line.send("sockets", port, descriptors=tuple(descriptors))
+            mold.listens = True
         age = server.worker_age + 1
         worker = server.worker_class(
             age,
@@ -505,11 +540,18 @@ class Reforking:
         )
         worker.tmp.close()
         server.worker_age = age  # what a failed fork still says is not about the next one
-        pid, (file, line) = self._forked(mold.line, age)
+        mold.line.send("fork", age)
+        return Fork(worker, monotonic())
+
+    def _manage(self, server: Any, mold: _Mold, fork: Fork) -> None:
+        """Take over a worker that a mold has forked."""
+        if not fork.found:
+            raise RuntimeError("its helper ended without a worker")
+        worker, (pid, (file, line)) = fork.worker, fork.found.pop()
         worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
         worker.pid = pid
-        self.service.lines[age] = Channel.of(line)
-        self._generations[age] = mold.generation
+        self.service.lines[worker.age] = Channel.of(line)
+        self._generations[worker.age] = mold.generation
         server.WORKERS[pid] = worker
         if hasattr(server, "_stats"):
             server._stats["workers_spawned"] += 1  # noqa: SLF001  # gunicorn 25 on
@@ -559,7 +601,14 @@ class Reforking:
         That is molds, workers that a mold has forked in vain, and whatever the kernel has given to
         this process because its parent has ended.
         """
-        _reap_strangers(server, self._pids())
+        reap_strangers(
+            {
+                *self._pids(),
+                *server.WORKERS,
+                server.reexec_pid,
+                getattr(server, "dirty_arbiter_pid", 0),
+            }
+        )
         if self._is_ending:
             return
         self._look_at_molds(server)
@@ -567,7 +616,7 @@ class Reforking:
 
     def _look_at_molds(self, server: Any) -> None:
         for each in self._all_molds():
-            if _reap(each.pid) is None:
+            if reap(each.pid) is None:
                 continue
             if each is self._mold:
                 self._fail(server, "it has ended")
@@ -576,13 +625,13 @@ class Reforking:
                 self._root = None
                 server.log.warning("process %d, which loaded the application, has ended", each.pid)
         loader = self._loader
-        if loader is not None and _reap(loader.pid) is not None:
+        if loader is not None and reap(loader.pid) is not None:
             loader.ready = False
             self._follow_loader(server)
             if self._loader is not None:  # it had said that it is ready
                 self._load_failed(server, "it has ended", rereads=True)
         chosen = self._chosen
-        if chosen is not None and not chosen.serving and _reap(chosen.pid) is not None:
+        if chosen is not None and not chosen.serving and reap(chosen.pid) is not None:
             self.service.hear()
             self._follow(server)
             if self._chosen is not None:
@@ -597,10 +646,10 @@ class Reforking:
             generation = self.generation_of(worker.age)
             if generation not in doomed or "ready" in self.service.said(worker.age):
                 continue
-            status = _exited(pid)
+            status = exited(pid)
             if not status:
                 continue
-            _reap(pid)
+            reap(pid)
             del server.WORKERS[pid]
             worker.tmp.close()
             server.cfg.child_exit(server, worker)
@@ -613,9 +662,9 @@ class Reforking:
         self._is_ending |= number in {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
         end = monotonic() + _END_S
         for pid in self._pids():
-            while number == signal.SIGKILL and _reap(pid) is None and monotonic() < end:
+            while number == signal.SIGKILL and reap(pid) is None and monotonic() < end:
                 sleep(_LOOK_S)
-            _terminate(pid, number)
+            terminate(pid, number)
 
     def _pids(self) -> list[int]:
         """Return the processes that only fork, or are about to."""
@@ -626,55 +675,3 @@ class Reforking:
         if self._chosen is not None and not self._chosen.serving:
             pids.append(self._chosen.pid)
         return pids
-
-
-def _wait_for_fork(line: Channel, age: int, found: list[tuple[int, list[int]]]) -> None:
-    """Put the worker that a mold forks into `found`, and wait until its helper has ended."""
-    end = monotonic() + _ANSWER_S
-    while (message := line.receive(max(end - monotonic(), 0.001))) is not None:
-        words, descriptors = message
-        if words[0] == "worker":
-            found.append((int(words[1]), descriptors))
-            if len(descriptors) != _DESCRIPTORS:
-                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-        elif words[0] == "failed":
-            raise RuntimeError(" ".join(words[1:]))
-        elif words[:2] == ["forked", str(age)]:
-            return
-    raise TimeoutError(f"no worker came within {_ANSWER_S:.0f} s")
-
-
-def _reap_strangers(server: Any, known: list[int]) -> None:
-    others = {*known, *server.WORKERS, server.reexec_pid, getattr(server, "dirty_arbiter_pid", 0)}
-    with suppress(ChildProcessError):
-        while True:
-            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if ended is None or ended.si_pid in others:
-                return
-            os.waitpid(ended.si_pid, os.WNOHANG)
-
-
-def _exited(pid: int) -> int:
-    """Return the status of a child that has ended by itself; 0 of any other."""
-    with suppress(ChildProcessError):
-        ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-        if ended is not None and ended.si_code == os.CLD_EXITED:
-            return ended.si_status
-    return 0
-
-
-def _terminate(pid: int, number: int = signal.SIGTERM) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-def _reap(pid: int) -> int | None:
-    """Return the status of a child that has ended, as exit codes are told; None of one that runs.
-
-    -1 where somebody else has reaped it.
-    """
-    try:
-        found, status = os.waitpid(pid, os.WNOHANG)
-    except ChildProcessError:
-        return -1
-    return os.waitstatus_to_exitcode(status) if found else None

@@ -61,6 +61,7 @@ from cpythonplus.prefork._limits.hard_limits import HardLimits
 from cpythonplus.prefork._limits.hung_workers import HungWorkers
 from cpythonplus.prefork._options import is_path, log, read
 from cpythonplus.prefork._warming import warming
+from cpythonplus.prefork._warming.again import Again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,7 @@ class Service(Engine):
         """Which generation it is the mold of, or was forked from."""
         self._is_chosen = False
         self._lingering = Lingering()
+        self._again = Again()
         self._limits = HardLimits()
         self.helper_pid = 0
         """In a mold's helper, which only forks a worker: its own number."""
@@ -238,6 +240,11 @@ class Service(Engine):
         self.rehearse()
         if self._no_reforking:
             server.log.warning("no reforking: %s", self._no_reforking)
+        if self.reforking is not None and _is_users(server.cfg.pre_fork):
+            server.log.info(
+                "pre_fork runs in a process that ends when its worker is there: what it keeps in"
+                " variables is lost. worker.age is a number that no other worker has"
+            )
         with Guard(server.log, "checking the limits of a request"):
             self._check_limits(server)
 
@@ -481,13 +488,17 @@ class Service(Engine):
         return len(leaving) - beyond
 
     def child_exit(self, _server: Any, worker: Any) -> None:
-        """Count why a worker ended."""
-        self.forget(worker.age)
+        """Count why a worker ended, or stopped serving to be the mold."""
+        is_mold = self.reforking is not None and self.reforking.is_mold(worker.age)
+        if not is_mold:
+            self.forget(worker.age)
         # One that ended after the look, while others were reaped: if it left in good order it has
         # noted so, which wins over the status.
         how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
         how = self._killed.pop(worker.pid, how)
-        if worker.aborted:
+        if is_mold:
+            how = "refork"
+        elif worker.aborted:
             how = "timeout"
         elif worker.age <= self._reloaded_age:
             how = "reload"
@@ -596,11 +607,13 @@ class Service(Engine):
     def _counted(self, application: Callable[..., Any]) -> Callable[..., Any]:
         """Count an ASGI application's requests: its worker does not."""
 
-        async def counted(scope: dict[str, Any], receive: object, send: object) -> None:
+        async def counted(scope: dict[str, Any], receive: object, send: Any) -> None:
             if scope["type"] != "http":
                 await application(scope, receive, send)
                 return
             key = self._count_request(scope["method"], scope["path"])
+            if self.reforking is not None:
+                send = self._again.noting(scope, send)
             try:
                 await application(scope, receive, send)
             finally:
@@ -661,6 +674,10 @@ class Service(Engine):
                 # It looks at its workers then, also where nobody is dead.
                 os.kill(master, signal.SIGCHLD)
 
+    def problem_again(self, server: Any) -> str:
+        """Return why the next workers cannot start an ASGI application again, or nothing."""
+        return self._again.problem(server.app.wsgi())
+
     def forget_worker(self) -> None:
         """Let those that are forked from this worker, a mold now, not go on as it did."""
         self._reopen_listeners()
@@ -717,6 +734,11 @@ class Service(Engine):
 
 
 SERVICE = Service()
+
+
+def _is_users(hook: Callable[..., object]) -> bool:
+    """Whether a hook, with ours beside it, is of the configuration and not gunicorn's own."""
+    return getattr(hook, "__wrapped__", hook).__module__ != "gunicorn.config"
 
 
 def _listener(server: Any, descriptor: int) -> Any:
