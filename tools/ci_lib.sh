@@ -79,12 +79,12 @@ local_pythons() {
     done
 }
 
-# The rooms whose C has changed since $CI_BASE, by default since the last commit that is six hours older than HEAD:
+# The rooms whose C has changed, and not only moved, since $CI_BASE, by default since the last commit that is six hours older than HEAD:
 # what one session of work has done.
 changed_rooms() {
     local base=${CI_BASE-}
     [ -n "$base" ] || base=$(git rev-list -1 --before="@$(($(git log -1 --format=%ct) - 21600))" HEAD)
     [ -z "$base" ] ||
-        git diff --name-only "$base" HEAD -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
+        git diff --name-only -M90% --diff-filter=AM "$base" HEAD -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
         sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' | grep -E '^[a-z]+$' | sort -u
 }

@@ -21,7 +21,7 @@ people_have=("bookworm python3.11" "trixie python3.13" "sid python3.13" "sid pyt
 
 # Rooms that look into the interpreter. The others use the public API, and one interpreter decides of them.
 inside="-m 'not builds and not any_version and not slow' -k 'not stock'"
-for room in base interp gil threads tasklets memory prefork; do inside+=" tests/$room"; done
+for room in base interp gil threads tasklets compact heap memory doctor prefork; do inside+=" tests/$room"; done
 
 # find_python PLACE PYTHON: how it is called there; fails, and says so, where it is not there.
 find_python() {

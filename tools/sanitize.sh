@@ -27,7 +27,7 @@ address() {
     PYTHONMALLOC=malloc \
     CPYTHONPLUS_SANITIZER=address \
         python -m pytest -o faulthandler_timeout=1800 -m 'not slow' --ignore tests/benchmarks --ignore tests/cli \
-        --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' --ignore tests/memory/lint \
+        --ignore tests/docs --ignore-glob 'tests/prefork/test_[!ehp]*' \
         --ignore tests/threads/test_model_lock.py --ignore tests/test_layering.py "$@"
 }
 

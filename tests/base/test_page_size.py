@@ -85,8 +85,8 @@ not_sanitized = pytest.mark.skipif(SANITIZED, reason="a sanitizer maps memory by
     ("name", "kernel"),
     [
         ("memory/test_pages", {}),
-        ("tasklets/test_stacks", {}),
-        ("tasklets/test_stacks", {"NO_GUARD_PAGES": "1"}),
+        ("tasklets/stacks/test_stacks", {}),
+        ("tasklets/stacks/test_stacks", {"NO_GUARD_PAGES": "1"}),
     ],
     ids=["pages", "stacks", "stacks before Linux 6.13"],
 )

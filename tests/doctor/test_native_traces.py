@@ -150,6 +150,9 @@ def test_a_fork_ends_it_first(capsys: pytest.CaptureFixture[str]) -> None:
         """\
 def fork_when_traced():
     wait_until_traced()
+    before = len(kept)
+    while len(kept) < before + 20:  # there is something to tell
+        time.sleep(0.001)
     pid = os.fork()
     if not pid:
         clean = sys.getprofile() is None and "_name" not in vars(threading.Thread)

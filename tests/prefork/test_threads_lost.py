@@ -214,7 +214,7 @@ def test_a_thread_that_its_library_starts_in_each_process_is_not_lost() -> None:
     run_child(
         program(
             """
-    from cpythonplus.prefork._lost_threads import lost
+    from cpythonplus.prefork._fork.lost_threads import lost
     over = threading.Event()
     def dumper():
         over.wait()

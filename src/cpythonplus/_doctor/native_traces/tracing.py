@@ -28,6 +28,8 @@ _FREE_TIMES: Final = 4
 _LOOK_MS: Final = 100
 _files: list[IO[bytes]] = []
 """The file of the last trace, until the doctor has read it."""
+_memrays: set[int] = set()
+"""Addresses of memray's own profile functions."""
 
 
 def ready() -> dict[str, Any]:
@@ -47,7 +49,8 @@ def ready() -> dict[str, Any]:
         )
     if _is_tracing(module):
         raise UnsupportedPlatform("memray traces this process already")
-    if _native.memory_profilers():
+    inner: Any = import_module("memray._memray")
+    if _others_profilers(inner.start_thread_trace):
         raise UnsupportedPlatform(
             "a thread of the program has a profile function (sys.setprofile), which memray would"
             " take the place of"
@@ -55,7 +58,6 @@ def ready() -> dict[str, Any]:
     # memray has to see the switches of greenlets, else it follows frames that are gone. It calls
     # this once, under its lock, to print that this is an experiment. Nothing is to be printed into
     # the program's output, and a function of Python would wait for the GIL with the lock held.
-    inner: Any = import_module("memray._memray")
     inner.print_greenlet_warning = int
     found = {"memray": str(module.__version__), "limit_bytes": _room()}
     # What memray and its libunwind keep for ever, two descriptors of a pipe too, is no growth.
@@ -82,6 +84,16 @@ def _is_tracing(module: Any) -> bool:  # noqa: ANN401
     kind = getattr(interceptor, "ThreadNameInterceptor", None)
     threading = import_module("threading")
     return kind is not None and type(threading.Thread.__dict__.get("_name")) is kind
+
+
+def _others_profilers(hook: object) -> list[Any]:
+    """Return (thread, function, object) of each profile function that is not memray's.
+
+    hook: what a thread has of memray until it first calls something; one that began while memray
+    stopped has it for ever.
+    """
+    rows = _native.memory_profilers()
+    return [row for row in rows if row[1] not in _memrays and row[2] is not hook]
 
 
 def _room() -> int:
@@ -162,7 +174,6 @@ class _Tracer:
             destination=destination, native_traces=True, trace_python_allocators=small
         )
         self._threading = import_module("threading")
-        self._own: set[int] = set()
         self._own_hook: object = import_module("memray._memray").start_thread_trace
         self.pause_ns = 0
 
@@ -171,19 +182,14 @@ class _Tracer:
         self._tracker.__enter__()
         # This thread has memray's for sure; another may have set its own already.
         own = sys.getprofile()
-        self._own = {row[1] for row in _native.memory_profilers() if row[2] is own}
+        _memrays.update(row[1] for row in _native.memory_profilers() if row[2] is own)
         self.pause_ns = time.perf_counter_ns() - began
         return self
 
     def __exit__(self, *_: object) -> None:
         began = time.perf_counter_ns()
         hook = self._threading.getprofile()
-        # A thread that has not called anything yet has memray's hook instead of its function.
-        programs = [
-            row
-            for row in _native.memory_profilers()
-            if row[1] not in self._own and row[2] is not self._own_hook
-        ]
+        programs = _others_profilers(self._own_hook)
         self._tracker.__exit__(None, None, None)
         _native.memory_profilers_set(programs)
         if hook is not self._own_hook:

@@ -29,7 +29,7 @@ _LEVELS = 5
 """So many containers may lie in each other: holder.attribute -> dict -> list -> exception."""
 # By id: a metaclass may have its own __eq__ and __hash__.
 _PLAIN = {id(kind) for kind in (list, tuple, set, frozenset, deque)}
-_OWN = __file__.rpartition("/_cycles/")[0]
+_OWN = tuple(__file__.rpartition("/memory/")[0] + room for room in ("/memory/", "/_doctor/"))
 
 
 _names_of_module = vars(ModuleType)["__dict__"].__get__

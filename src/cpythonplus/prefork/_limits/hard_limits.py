@@ -269,7 +269,8 @@ def _current_task(task: asyncio.Task[Any]) -> asyncio.Task[Any] | None:
     return asyncio.current_task(task.get_loop())
 
 
-_OURS, _LIBRARY = (os.path.dirname(each) + os.sep for each in (__file__, os.__file__))  # noqa: PTH120
+_OURS = __file__.rpartition("/_limits/")[0]
+_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 
 
 def _is_application(frame: FrameType) -> bool:

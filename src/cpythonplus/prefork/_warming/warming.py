@@ -317,4 +317,4 @@ def _found(target: str) -> Callable[[], object] | None:
 
 
 def _told(error: BaseException) -> str:
-    return in_one_line(error, __file__.removesuffix(".py"))
+    return in_one_line(error, __file__.rpartition("/")[0])

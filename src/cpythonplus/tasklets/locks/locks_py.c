@@ -32,7 +32,7 @@ makes_for_others(PyCodeObject *code)
         PyErr_Clear();
     }
     return name != NULL && (strcmp(name, "/threading.py") == 0 || strcmp(name, "/queue.py") == 0 ||
-                            strstr(file, "/tasklets/locks/") != NULL);
+                            strstr(file, "cpythonplus/tasklets/locks/") != NULL);
 }
 
 static int
