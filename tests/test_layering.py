@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.arrows import COMMENT, c_needs, circle, folder_needs, python_needs
+
 pytestmark = pytest.mark.any_version
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -291,7 +293,6 @@ PRIVATE = re.compile(
     r"\bPy_BUILD_CORE\b|\bpycore_|\b_co_\w+|\bob_flags\b|\bma_version_tag\b|\bf_frame\b|->interp\b"
     r"|\btstate->\w|\)\[-\d\]|\bwords\[-|_PyInterpreterFrame \*\w+->"
 )
-COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 def private_uses(package: Path) -> list[str]:
@@ -334,89 +335,12 @@ def test_other_knowledge_of_them_is_found(tmp_path: Path, line: str) -> None:
 
 # ---- no circle of files in a room ----------------------------------------------------------------
 
-# What a file defines for others, as clang-format lays it out: a function's name at the left margin
-# below its type, a variable's up to its value or its semicolon.
-C_DEFINITION = re.compile(r"^(?!static)\w[^\n;={}()]*\n(plus_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
-C_VARIABLES = re.compile(
-    r"^(?!extern|typedef|static|return)\w[\w *]*?\bplus_[^\n(){}]*[=;]", re.MULTILINE
-)
-C_NAME = re.compile(r"\bplus_\w+")
-C_STRING = re.compile(r'"(?:\\.|[^"\\\n])*"')
-
-
-def c_needs(room: Path) -> dict[str, set[str]]:
-    """Which others each x.c with its x.h needs: whose header it includes, whose names it uses.
-
-    Files are told by their paths in the room, without a suffix.
-    """
-    texts = {path: COMMENT.sub("", path.read_text()) for path in sorted(room.rglob("*.[ch]"))}
-    unit = {path: path.relative_to(room).with_suffix("").as_posix() for path in texts}
-    defined: dict[str, set[str]] = {name: set() for name in unit.values()}
-    for path, text in texts.items():
-        if path.suffix == ".c":
-            defined[unit[path]] |= set(C_DEFINITION.findall(text))
-            for match in C_VARIABLES.finditer(text):
-                # In `struct plus_x *plus_a, *plus_b = ...` the type is nobody's name here.
-                names = re.sub(r"\b(?:struct|enum|union)\s+\w+", "", match[0].partition("=")[0])
-                defined[unit[path]] |= set(C_NAME.findall(names))
-    needs: dict[str, set[str]] = {name: set() for name in defined}
-    for path, text in texts.items():
-        headers = re.findall(r'#include "([\w./]+\.h)"', text)
-        included = {unit.get((path.parent / name).resolve(), "") for name in headers} - {""}
-        used = set(C_NAME.findall(C_STRING.sub("", text))) - defined[unit[path]]
-        called = {name for name in defined if path.suffix == ".c" and used & defined[name]}
-        needs[unit[path]] |= (included | called) - {unit[path]}
-    return needs
-
-
-def python_needs(room: Path) -> dict[str, set[str]]:
-    """Which others each module of a room imports, also within a function; not for types alone."""
-    package = room.parent
-    modules = {path.relative_to(package).with_suffix("").as_posix() for path in room.rglob("*.py")}
-    needs: dict[str, set[str]] = {module: set() for module in modules}
-    for path in room.rglob("*.py"):
-        user = path.relative_to(package).with_suffix("").as_posix()
-        tree = ast.parse(path.read_text())
-        for_types = {
-            id(inner)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-            for inner in ast.walk(node)
-        }
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
-                source = node.module.removeprefix(f"{package.name}.").replace(".", "/")
-                for alias in node.names:
-                    found = {f"{source}/{alias.name}", f"{source}/{alias.name}/__init__"} & modules
-                    needs[user] |= found or {source, f"{source}/__init__"} & modules
-        needs[user].discard(user)
-    return needs
-
-
-def circle(needs: dict[str, set[str]]) -> list[str]:
-    """The files of one circle, in order, the first once more at the end; none: empty."""
-    try:
-        graphlib.TopologicalSorter(needs).prepare()
-    except graphlib.CycleError as error:
-        found: list[str] = error.args[1]
-        return found[::-1]
-    return []
-
 
 @pytest.mark.parametrize("room", sorted(ARROWS))
 def test_no_files_of_a_room_need_each_other(room: str) -> None:
     """Neither by includes nor by calls; what lies below reaches up through a table of functions."""
     assert circle(c_needs(PACKAGE / room)) == []
     assert circle(python_needs(PACKAGE / room)) == []
-
-
-def folder_needs(needs: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Which other folders of a room a folder's C needs; files beside the folders are none."""
-    folders: dict[str, set[str]] = {}
-    for user, used in needs.items():
-        own = user.rpartition("/")[0]
-        folders.setdefault(own, set()).update(each.rpartition("/")[0] for each in used)
-    return {own: used - {own, ""} for own, used in folders.items() if own}
 
 
 @pytest.mark.parametrize("room", sorted(ARROWS))

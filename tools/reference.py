@@ -3,8 +3,9 @@
     python -m tools.reference           rewrites the pages that are not up to date, and names them
     python -m tools.reference --check   changes nothing; exit status 1 when a page is not up to date
 
-The pages are docs/reference/ and lint/docs/reference/, written by hand but for what stands between
-`<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `policy limits`, `main help`,
+The pages are docs/reference/, lint/docs/reference/ and docs/contributing/map.md, written by hand
+but for what lies between `<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `map
+ROOM`, `policy limits`, `main help`,
 `run help`, `doctor help`, `doctor live help`, `doctor run help`, `doctor cycles help`, `compare
 options`, `lint options`, `lint rules`, `environment keys`, `serve options`, or the dotted name of a
 public class, function, method or object of the package. The installed package is what is read; the
@@ -18,6 +19,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
@@ -31,7 +33,7 @@ from cpythonplus._interp import LOSSES
 from cpythonplus.gil._limits import LIMITS
 from cpythonplus.prefork._options import OPTIONS
 from cpythonplus_lint import RULES, command
-from tools import results_page
+from tools import arrows, results_page
 from tools.results_page import PAGES, PageError
 from tools.setup_env import LINT
 
@@ -339,6 +341,8 @@ def losses_table() -> str:
     return table(rows)
 
 
+MAP = PAGES.parent / "contributing" / "map.md"
+
 RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": lambda: fenced(main.help_text()),
@@ -356,6 +360,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "facts": facts_table,
     "losses": losses_table,
     "serve options": serve_options,
+    **{f"map {room}": partial(arrows.map_of, room) for room in arrows.ROOMS},
 }
 
 
@@ -381,6 +386,7 @@ def names_in(page: str) -> list[str]:
 def made() -> dict[Path, str]:
     """Return the pages as they should be."""
     pages = sorted(PAGES.glob("*.md")) + sorted((LINT / "docs" / "reference").glob("*.md"))
+    pages.append(MAP)
     return {path: rendered(path.read_text("utf-8")) for path in pages}
 
 

@@ -12,7 +12,9 @@ from tools.benchmark_pages import GILTEST
 
 @pytest.mark.needs_gil
 @pytest.mark.parametrize(
-    "page", sorted(results_page.PAGES.glob("*.md")), ids=lambda page: str(page.name)
+    "page",
+    [*sorted(results_page.PAGES.glob("*.md")), reference.MAP],
+    ids=lambda page: str(page.name),
 )
 def test_the_reference_is_up_to_date(page: Path) -> None:
     assert reference.rendered(page.read_text("utf-8")) == page.read_text("utf-8"), "run: make docs"
