@@ -1,6 +1,5 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "_base/compat.h"
-#include "_base/process/exec_watch.h"
 #include "_base/unseen.h"
 #include "_compact/binding.h"
 #include "_compact/state.h"
@@ -24,8 +23,7 @@ native_exec(PyObject *module)
                         " of CPython, which this is not: build it with this interpreter");
         return -1;
     }
-    if (PyModule_AddFunctions(module, plus_exec_watch_methods) < 0 ||
-        PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
+    if (PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_owners_methods) < 0 ||

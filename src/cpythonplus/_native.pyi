@@ -53,7 +53,6 @@ _R = TypeVar("_R")
 _T = TypeVar("_T")
 _V = TypeVar("_V")
 
-def exec_watch(function: Callable[..., object] | None, /) -> bool: ...
 def unseen_finder(
     names: set[str], function: Callable[..., ModuleSpec | None], /
 ) -> Callable[..., ModuleSpec | None]: ...

@@ -74,7 +74,7 @@ def take_mark() -> None:
 
 
 def watch_the_end(run: Run) -> None:
-    """Have told what may be wrong with us when the program fails, or goes on without us."""
+    """Report what may be wrong with this package when the program fails."""
 
     def at_exit() -> None:
         value = getattr(sys, "last_value", None)
@@ -82,16 +82,8 @@ def watch_the_end(run: Run) -> None:
         if isinstance(value, Exception):
             _tell_late("uncaught", value, run.features)
 
-    def before_exec(path: object, argv: object, env: object = None) -> None:
-        if os.getpid() == run.pid:
-            _tell_late("leaving", run, path, argv, env)
-
     if run.features.keys() & {"gil", "threads"}:
         atexit.register(at_exit)
-    if os.getpid() == run.pid:
-        from cpythonplus._base.process import exec_watch
-
-        exec_watch.watch(before_exec)
 
 
 def _tell_late(module: str, *arguments: object) -> None:

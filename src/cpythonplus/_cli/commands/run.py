@@ -38,7 +38,6 @@ import os
 import sys
 
 from cpythonplus._base import switch
-from cpythonplus._base.process import exec_watch
 from cpythonplus._cli import interpreter_options
 from cpythonplus._cli.arguments import UsageError, help_line, take_value, unknown
 from cpythonplus._cli.features import (
@@ -253,8 +252,6 @@ def start(request: Request) -> "NoReturn":
     if features and request.python.letters & {"E", "I"}:
         command += ["-X", MARK]
     command += [*request.python.words, *request.python.program]
-    if VARIABLE in os.environ:  # an outer run, which is not to tell what this one replaces it by
-        exec_watch.watch(None)
     try:
         # argv[0] as it was typed: Python finds its own folder, and its venv, by it.
         program = sys.executable or os.readlink("/proc/self/exe")

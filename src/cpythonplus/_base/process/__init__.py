@@ -1,1 +1,0 @@
-"""This process: forks, clocks, futexes and threads in C."""
