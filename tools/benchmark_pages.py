@@ -32,6 +32,7 @@ from benchmarks.common.results import (
     geometric_mean_ratio,
 )
 from benchmarks.common.sides import ALL_SIDES, Side
+from benchmarks.common.storing import stored
 from benchmarks.common.targets import Target
 from benchmarks.scenarios import FIGURES, TARGETS
 from tools import requests_chart, results_page
@@ -117,7 +118,7 @@ _FOLDER = re.compile(r"(?:/[\w.+-]+)+(?=/)")
 
 
 def slim(path: Path) -> None:
-    """Rewrite `path` without curves, a line for each round, with what is derived left out.
+    """Rewrite `path` without curves, and with what is derived left out.
 
     Folders become `...`: where somebody keeps an interpreter is nobody else's business.
     """
@@ -132,15 +133,8 @@ def slim(path: Path) -> None:
         for entry in case["rounds"]:
             if entry["outcome"] and entry["outcome"]["latency"]:
                 entry["outcome"]["latency"].pop("curve", None)
-    lines = []
-    for case in raw["cases"]:
-        rounds = ",\n   ".join(json.dumps(entry) for entry in case.pop("rounds"))
-        lines.append(f'{json.dumps(case)[:-1]}, "rounds": [\n   {rounds}]}}')
-    head = json.dumps({key: raw[key] for key in ("schema", "benchmark", "machine", "settings")})
-    targets = ",\n  ".join(json.dumps(target) for target in raw["targets"])
-    cases = ",\n  ".join(lines)
-    text = f'{head[:-1]},\n "targets": [\n  {targets}],\n "cases": [\n  {cases}]}}\n'
-    path.write_text(text, "utf-8")
+    kept = ("schema", "benchmark", "machine", "settings", "targets", "cases")
+    path.write_text(stored({key: raw[key] for key in kept}), "utf-8")
 
 
 # ---- the table ----------------------------------------------------------------------------------

@@ -39,6 +39,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
+from benchmarks.common.storing import stored
 from tools import cpython_known  # found by the path above
 from tools.junit_results import Outcome, read_report, reason
 
@@ -268,7 +269,7 @@ def record(verdicts: Mapping[str, Verdict], path: Path, *, times: bool = False) 
             **({"seconds": round(verdict.seconds, 1)} if times else {}),
         }
     found = {"python": sys.version.split()[0], "modules": dict(sorted(modules.items()))}
-    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    path.write_text(stored(found), "utf-8")
 
 
 def part(text: str) -> tuple[int, int]:

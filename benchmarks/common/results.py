@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from typing import Literal
 
 from benchmarks.common.percentiles import Latency
 from benchmarks.common.sides import ALL_SIDES, SIDES, Side
+from benchmarks.common.storing import stored
 
 SCHEMA_VERSION = 1
 
@@ -253,4 +253,4 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         """Write the raw results to `path`. Raises OSError."""
-        path.write_text(json.dumps(self.as_dict(), indent=1) + "\n", encoding="utf-8")
+        path.write_text(stored(self.as_dict()), encoding="utf-8")

@@ -1,11 +1,12 @@
 """`--record-lies FOLDER`: what the tests of test_lies.py found, for tools/lies_page.py."""
 
-import json
 import platform
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from benchmarks.common.storing import stored
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,7 +31,7 @@ class _Recorder:
         }
         minor = ".".join(platform.python_version_tuple()[:2])
         path = self._folder / f"lies-{minor}.json"
-        path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+        path.write_text(stored(found), "utf-8")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.storing import stored
 from tools.compat.causes import Causes
 from tools.compat.judge import PROCESS, Verdict
 from tools.compat.packages import Package
@@ -114,7 +115,7 @@ def record(findings: list[Finding], folder: Path, title: str = "compat") -> None
         "machine": _machine(),
         "packages": dict(sorted(packages.items())),
     }
-    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    path.write_text(stored(found), "utf-8")
 
 
 def _machine() -> str:

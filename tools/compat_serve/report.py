@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.storing import stored
 from tools.compat_serve.judging import Verdict
 from tools.compat_serve.run import Phase
 
@@ -60,4 +61,4 @@ def record(rows: dict[str, Row], folder: Path) -> None:
     path = folder / f"compat-serve-{version}.json"
     kept = json.loads(path.read_text("utf-8"))["applications"] if path.exists() else {}
     found = {"python": sys.version.split()[0], "applications": dict(sorted((kept | rows).items()))}
-    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    path.write_text(stored(found), "utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 
 from benchmarks.common import arguments
 from benchmarks.common.errors import UsageError
+from benchmarks.common.storing import stored
 from benchmarks.memory.reports import environments, judging
 from benchmarks.memory.reports.catalogue import REPORTS, Report
 
@@ -74,8 +75,8 @@ def record(rows: list[dict[str, Any]]) -> None:
     file = RESULTS / f"{'.'.join(map(str, sys.version_info[:2]))}.json"
     kept = json.loads(file.read_text("utf-8"))["reports"] if file.exists() else []
     merged = {row["name"]: row for row in [*kept, *rows]}
-    text = json.dumps({"python": sys.version.split()[0], "reports": [*merged.values()]}, indent=1)
-    file.write_text(f"{text}\n", encoding="utf-8")
+    found = {"python": sys.version.split()[0], "reports": [*merged.values()]}
+    file.write_text(stored(found), encoding="utf-8")
 
 
 def _row(report: Report, args: argparse.Namespace) -> dict[str, Any]:

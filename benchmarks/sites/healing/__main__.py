@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks.common import arguments, machine
 from benchmarks.common.errors import MeasurementError
+from benchmarks.common.storing import stored
 from benchmarks.sites.healing.results import LIMIT_S, SIDES, TITLES, Found, table
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -54,7 +55,7 @@ def main() -> int:
             for name, row in results.items()
         }
         kept = {"machine": machine.describe(sys.executable), "situations": raw}
-        options.output.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        options.output.write_text(stored(kept), encoding="utf-8")
     return 1 if failed else 0
 
 
