@@ -14,6 +14,7 @@ from cpythonplus._doctor.native_traces import reading, tracing
 from cpythonplus._doctor.report.text import report_text
 from cpythonplus._doctor.report.verdict import statements
 from tests.cli.support import RUNNER, listening
+from tests.support import SANITIZED
 
 pytest.importorskip("memray")
 pytestmark = pytest.mark.needs_gil
@@ -133,6 +134,7 @@ def test_greenlets_switch_meanwhile(waits: bool, capfd: pytest.CaptureFixture[st
         assert "xperiment" not in capfd.readouterr().err
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator maps memory of its own")
 @pytest.mark.parametrize(
     "leak", ["C.PyMem_Malloc(400)", "C.Py_IncRef(ctypes.py_object(bytes(4000)))"]
 )
