@@ -1,4 +1,4 @@
-"""Who refers to the objects of a class, and how one of them is reached from a root."""
+"""Finds the referrers of a class's objects, and the path from a root to one of them."""
 
 import sys
 from dataclasses import dataclass
@@ -93,9 +93,9 @@ def referrers(kind: str | type, top: int) -> Referrers:
 
 
 def path(what: object, *, show_keys: bool = False) -> ReferencePath:
-    """Return the shortest path to an object; of a class, or its name, to some instance.
+    """Return the shortest path to an object; for a class, or its name, to some instance.
 
-    show_keys: keys of dicts as they are, see `key_text`.
+    show_keys: show keys of dicts as they are, see `key_text`.
     """
     target = _class(what) if type(what) is str else what
     code = _caller()
@@ -105,7 +105,7 @@ def path(what: object, *, show_keys: bool = False) -> ReferencePath:
 
 
 def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
-    """Return how most objects of a class are kept; where there is no copy, a path to one."""
+    """Return the most frequent path to objects of a class; if there is no copy, a path to one."""
     from cpythonplus.memory._owners.looking import ways_of, ways_to
 
     kind = _class(name)
@@ -120,7 +120,7 @@ def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
 
 
 def _class(name: str) -> type:
-    """Return the class of that name; of several, the one with most instances, or `name#2`."""
+    """Return the class of that name, or `name#2`; of several, the one with most instances."""
     plain, mark, digits = name.rpartition("#")
     is_numbered = bool(mark) and digits.isascii() and digits.isdecimal()
     found = _classes(plain if is_numbered else name)

@@ -1,4 +1,4 @@
-"""What a census says, and the difference of two."""
+"""The results of a census, and the difference of two."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ def largest_first(rows: Iterable[CensusRow]) -> tuple[CensusRow, ...]:
 
 
 class _Counted(Examined):
-    """What has a table for each way of counting."""
+    """A result with a table for each way of counting."""
 
     __slots__ = ()
 
@@ -139,7 +139,7 @@ class Difference(_Counted):
 
 
 def _subtract(after: Sequence[CensusRow], before: Sequence[CensusRow]) -> tuple[CensusRow, ...]:
-    """Match rows by class where both know it, else by name."""
+    """Match rows by class if both sides know it, else by name."""
     known = any(row.type_id for row in after) and any(row.type_id for row in before)
     grown: dict[tuple[str, int], list[int]] = {}
     for rows, sign in ((after, 1), (before, -1)):

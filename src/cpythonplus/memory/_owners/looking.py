@@ -67,9 +67,10 @@ _OWN: Final = "cpythonplus."
 
 
 class _Look:
-    """What is found at one moment.
+    """The findings of one moment.
 
-    found: of the copy, empty where there is none; lost: why, else "". parts: of RSS, by name.
+    found: the answer of the copy, empty if there is no copy; lost: the reason, else "". parts: of
+    RSS, by name.
     """
 
     def __init__(self, before: int = _NO_MARK, least: int = sys.maxsize, *, marks: bool) -> None:
@@ -96,7 +97,7 @@ class _Look:
         self._split_blocks()
 
     def _split_blocks(self) -> None:
-        """Tell blocks in Python's arenas that objects explain from those that none does."""
+        """Split the blocks in arenas into those of objects and unexplained ones."""
         live = self.parts.get("live_objects")
         if self.found and self.found["small_bytes"] and live is not None:
             explained = min(self.found["small_bytes"], live)
@@ -104,34 +105,34 @@ class _Look:
 
 
 class Mark:
-    """A moment that a later one can be compared with; it takes a file in memory until closed."""
+    """A moment for later comparison; keeps a memfd until closed."""
 
     def __init__(self) -> None:
-        """Look now; raises UnsupportedPlatform where the heap cannot be walked."""
+        """Look now; raises UnsupportedPlatform if the heap cannot be walked."""
         self._look = _Look(marks=True)
         self.file, self.pause_ns = self._look.file, self._look.pause_ns
         self.rss_bytes = self._look.rss_bytes
         self._identity = _identity(self.file) if self.file >= 0 else None
-        if self.file >= 0:  # it is there at the second look, too
+        if self.file >= 0:  # the second look counts it, too
             self._look.descriptors += 1
             kinds = self._look.counts["descriptors"]
             kinds["memfd"] = kinds.get("memfd", 0) + 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._is_there():
             os.close(self.file)
         self.file = _NO_MARK
 
     def _is_there(self) -> bool:
-        """Whether the file is open; a program may close all, and give the number to another."""
+        """Whether the file is open; a program may close all descriptors and reuse the number."""
         try:
             return self.file >= 0 and _identity(self.file) == self._identity
         except OSError:
             return False
 
     def grown(self) -> Growth:
-        """Return what has grown since; raises what `Mark()` does, and LookupError."""
+        """Return the growth since the mark; raises the exceptions of `Mark()`, and LookupError."""
         before = self._look
         if not before.lost and not self._is_there():
             raise LookupError("the program has closed the file of the first look")
@@ -210,7 +211,7 @@ def _identity(file: int) -> tuple[int, int]:
 def _look(
     before: int, least: int, *asked: type, marks: bool = False
 ) -> tuple[dict[str, Any], int, int]:
-    """Return what the copy has found, the pause, and the file of a mark."""
+    """Return the answer of the copy, the pause, and the memfd of a mark."""
     data, pause_ns, file = _native.memory_owners(
         before, least, marks, _LONGEST_S, copy_room(), *asked
     )
@@ -218,9 +219,9 @@ def _look(
 
 
 def ways_to(kind: type) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many objects a class has, and the ways to them, the most frequent first.
+    """Return the number of objects of a class, and the paths to them, the most frequent first.
 
-    Of each way `objects` and `steps`. Raises what `owners()` does.
+    Each path has `objects` and `steps`. Raises the exceptions of `owners()`.
     """
     asked = _look(_NO_MARK, sys.maxsize, kind)[0]["asked"]
     return (0, []) if asked is None else (asked["objects"], asked["groups"])
@@ -300,9 +301,10 @@ def _unexplained(malloc_bytes: int, found: dict[str, Any]) -> int:
 
 
 def _tracing_bytes() -> int:
-    """Return what tracemalloc has noted allocations in, which is no object.
+    """Return the bytes of tracemalloc's own tables, which are no objects.
 
-    It tells half: neither what malloc adds to 24 bytes, nor the traces, of 16 bytes each.
+    tracemalloc tells about half: it omits malloc's overhead on 24 bytes, and the traces of 16 bytes
+    each.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     is_tracing = tracemalloc is not None and tracemalloc.is_tracing()
@@ -352,14 +354,14 @@ def _owner(row: dict[str, Any]) -> Owner:
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """Return the class of the last that has a name: a cache is more than the dict in it."""
+    """Return the class of the last object with a name: the cache rather than the dict in it."""
     named = [kind for how, _, kind in row["steps"] if how]
     unnamed = row["steps"] and row["steps"][-1][0] == ""
     return str(named[-1]) if unnamed and named else str(row["type"])
 
 
 def _begins_thread(row: dict[str, Any]) -> bool:
-    """Whether it is a frame below each thread's own function, which keeps nothing."""
+    """Whether the row is a frame below a thread's own function, which keeps nothing."""
     begun = row["name"].startswith("Thread.") and row["bytes"] - row["bytes_before"] < _LEAST_GROWN
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
@@ -414,7 +416,7 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
 
 
 def ways_of(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
-    """Return the most frequent ways; those that are spelled alike are one."""
+    """Return the most frequent paths; paths that are spelled alike are one."""
     counts: Counter[str] = Counter()
     for each in groups:
         counts[spelled(each["steps"], general=True)] += each["objects"]
@@ -431,7 +433,7 @@ def _rss_bytes() -> int:
 def _kinds(
     before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]
 ) -> tuple[Counted, ...]:
-    """Return what there is another number of than before, what has grown most first."""
+    """Return the kinds whose number has changed, the largest growth first."""
     rows = [
         Counted(what, kind, now[what].get(kind, 0), then.get(kind, 0))
         for what, then in before.items()

@@ -1,4 +1,4 @@
-"""What is told of owners, and of what has grown."""
+"""The results of looking at owners and at growth."""
 
 from dataclasses import dataclass, field
 
