@@ -356,7 +356,7 @@ next_client(int *fd)
 {
     *fd = -1;
     if (atomic_load(&agent.stopping)) {
-        return false; /* the datagram that wakes poll(2) may have been read while a client was served */
+        return false; /* the waking datagram may have been read while a client was served */
     }
     int found =
         plus_agent_socket_poll(&agent.socket, agent.socket.listening.fd, POLLIN, agent.idle_ms);

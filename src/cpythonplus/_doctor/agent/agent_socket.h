@@ -85,7 +85,7 @@ bool
 plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds, size_t count);
 
 /* Opens the socket of this process; `runtime_folder`: $XDG_RUNTIME_DIR or NULL.  A file that a dead process of the
- * same id left behind is replaced. 0 or -errno; on failure there is nothing to close. */
+ * same id left behind is replaced.  0 or -errno; on failure there is nothing to close. */
 int
 plus_agent_socket_open(struct plus_agent_socket *agent, const char *runtime_folder);
 
@@ -97,7 +97,7 @@ plus_agent_socket_close(struct plus_agent_socket *agent);
 void
 plus_agent_socket_forget(struct plus_agent_socket *agent);
 
-/* Waits at a descriptor for `events`, or for plus_agent_socket_wake(), at most `timeout_ms` (negative: for ever). 1:
+/* Waits at a descriptor for `events`, or for plus_agent_socket_wake(), at most `timeout_ms` (negative: for ever).  1:
  * such events, or errors; 0: timeout; -1: woken, or interrupted. */
 int
 plus_agent_socket_poll(const struct plus_agent_socket *agent, int fd, short events, int timeout_ms);

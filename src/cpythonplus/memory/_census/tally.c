@@ -111,7 +111,7 @@ plus_size_class_limit(unsigned index)
                                       : (Py_ssize_t)1024 << (index - PLUS_SMALL_CLASSES);
 }
 
-/* Returns the bytes of a dict that is an object's namespace. 0: it is no dict, or it was counted for another owner
+/* Returns the bytes of a dict that is an object's namespace.  0: it is no dict, or it was counted for another owner
  * before, as with the Borg pattern. -ENOMEM. */
 static Py_ssize_t
 own_dict(struct plus_tally *tally, PyObject *dict)

@@ -40,7 +40,7 @@ struct plus_owners_search {
     size_t count, room;
 };
 
-/* Fills in `rows`, `resized` and `held`; the caller has set the other fields. 0, or -ENOMEM. */
+/* Fills in `rows`, `resized` and `held`; the caller has set the other fields.  0, or -ENOMEM. */
 int
 plus_owners_find(struct plus_owners_search *it);
 

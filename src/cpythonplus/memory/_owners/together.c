@@ -227,7 +227,7 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
 static bool
 may_be_count(uint64_t word)
 {
-    /* The upper bits are 0, unlike those of an address. 3.14 has flags in the upper 16 bits. */
+    /* The upper bits are 0, unlike those of an address.  3.14 has flags in the upper 16 bits. */
     return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
 }
 

@@ -9,7 +9,7 @@
 enum plus_together_kind {
     PLUS_TOGETHER_FRAMES,    /* frames of one function */
     PLUS_TOGETHER_UNREACHED, /* garbage: functions of one code object, objects of one class */
-    PLUS_TOGETHER_HELD, /* objects that C code holds: by the code object that they execute, or by class */
+    PLUS_TOGETHER_HELD, /* objects that C code holds: by the code that they execute, or by class */
     PLUS_TOGETHER_LEFT, /* objects in pymalloc's blocks that no walk has met: by class */
     PLUS_TOGETHER_KINDS,
 };
@@ -25,7 +25,7 @@ struct plus_together {
 };
 
 /* Fills a table of struct plus_together. most_bytes: objects that C code holds are left out if they reach so many
- * bytes. 0, or -ENOMEM. */
+ * bytes.  0, or -ENOMEM. */
 int
 plus_together_count(const struct plus_reach *owners, enum plus_together_kind kind,
                     uint64_t most_bytes, struct plus_record_table *table);

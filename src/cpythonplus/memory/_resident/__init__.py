@@ -1,7 +1,7 @@
-"""What of this process is in memory, why it stays there, and what would give it back.
+"""Tells the resident memory of this process, its causes, and the remedies.
 
-Imports next to nothing: what is imported after a burst of allocations lies in the arenas that the
-burst left behind, and would be found there.
+Imports next to nothing: modules that are imported after a burst of allocations would lie in the
+arenas that the burst left behind, and would be found there.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What `resident()` returns."""
+"""The result of `resident()`."""
 
 from dataclasses import dataclass
 
