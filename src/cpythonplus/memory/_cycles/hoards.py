@@ -1,4 +1,4 @@
-"""Exceptions that are still referenced, and what their tracebacks keep."""
+"""Exceptions that are still referenced, and the objects that their tracebacks keep."""
 
 import sys
 from types import TracebackType
@@ -61,7 +61,7 @@ def _add_others(
     held: list[tuple[int, int]],
     named: set[int],
 ) -> None:
-    """Count those whose holder was not looked for with the most of their type and line."""
+    """Count exceptions without a known holder with the largest group of their type and line."""
     most: dict[tuple[str, Place], tuple[str, Place, str]] = {}
     for group in sorted(groups, key=lambda each: groups[each][0]):
         most[group[:2]] = group
@@ -93,7 +93,7 @@ _context_of = BaseException.__dict__["__context__"].__get__
 
 
 def _origin(traceback: TracebackType) -> tuple[Place, int]:
-    """Return where it was raised, and the number of frames."""
+    """Return the place where it was raised, and the number of frames."""
     frames = 1
     while traceback.tb_next is not None:
         traceback = traceback.tb_next

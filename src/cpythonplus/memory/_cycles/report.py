@@ -1,4 +1,4 @@
-"""What a watch found: an entry for each root cause."""
+"""The report of a watch, with an entry for each root cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -145,7 +145,7 @@ def _part(lines: Sequence[str], top: int | None) -> list[str]:
 
 
 def _cycle_line(cycle: Cycle) -> str:
-    """Return where it is, what it left, and how to break it."""
+    """Return the place, the garbage that it left, and the advice."""
     cause = cycle.cause
     where = f"in {cause.place.function}(): " if cause.place.function else ""
     kept = f", kept {format_size(cycle.kept_bytes)} alive" if cycle.kept_bytes else ""
@@ -157,7 +157,7 @@ def _cycle_line(cycle: Cycle) -> str:
 
 
 def _hoard_line(hoard: Hoard) -> str:
-    """Return where they were raised, who holds them, and what they keep."""
+    """Return the place of the raise, the holder, and the objects that they keep."""
     times = "" if hoard.count == 1 else f"{hoard.count:,} x "
     return (
         f"{hoard.place}: {times}{hoard.exception} from {hoard.place.function}() held by"

@@ -104,7 +104,7 @@ block_of(const struct plus_pinned *pinned, uintptr_t address)
 
 /* ---- claims -------------------------------------------------------------------------------------- */
 
-/* Claims a block.  With flag 0 the object itself lies in the block, which replaces any earlier claim.  0, or -ENOMEM. */
+/* Claims a block.  With flag 0 the object itself lies in it, which replaces any earlier claim.  0, or -ENOMEM. */
 static int
 claim_pinned(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
 {
