@@ -1,24 +1,23 @@
-"""A program that goes on in a Python where nothing is activated: one line tells it, before it does.
+"""Warns, in one line, before the program becomes a Python in which nothing is activated.
 
-PEX files are the case in point: they run themselves again by `exec` with the interpreter that a
-venv was made of, or with a venv of their own, and CPYTHONPLUS_RUN finds nobody there who reads it.
-The options of `run` would be without effect, `--stats` would print nothing, and nobody would say
-so.  Once the other interpreter runs there is nobody who could; so it is told by the one that is
-left, called by _base/process/exec_watch.py with what `os.exec*` is given.
+PEX files are an example: they run themselves again by `exec` with the interpreter that a venv was
+made of, or with a venv of their own, and nothing there reads CPYTHONPLUS_RUN. The options of `run`
+would have no effect, and `--stats` would print nothing. The new interpreter cannot report that, so
+the old one does, before the exec: _base/process/exec_watch.py calls this with the arguments of
+`os.exec*`.
 
-Told is only what is certain. Silent is a program that becomes something else than Python, a Python
-in which everything is activated, one that cannot be started, and each process but the program
-itself: what its children become is their business (docs/reference/command-line.md).
+Only certain cases are reported. There is no line for a program that becomes something else than
+Python, for a Python in which everything is activated, for one that cannot be started, and in any
+process but the program itself: its children may become anything (docs/reference/command-line.md).
 
-Rejected: looking for PEX files in the runner, before anything is started (there are other programs
-that do this, and a PEX file does it or not by its options and its surroundings); asking the other
-interpreter by starting it twice (what its start-up does would be done twice, and a child of the
-program appear); activating nevertheless, by PYTHONPATH (an interpreter with -I or -E reads none,
-and the others may not be of the version that the extension is built for).
+Rejected: looking for PEX files in the runner, before anything is started (other programs do the
+same, and a PEX file does it or not by its options and its surroundings); asking the other
+interpreter by starting it twice (its start-up would have its effects twice, and the program would
+have another child); activating nevertheless, by PYTHONPATH (an interpreter with -I or -E reads
+none, and the others may not fit the extension).
 """
 
-# What the program has done to the standard library must not matter, and it is asked at a moment
-# when nothing may be raised.
+# The program may have changed the standard library, and nothing may be raised here.
 # ruff: noqa: PTH100, PTH112, PTH113, PTH118, PTH119, PTH120
 # ruff: noqa: PTH121
 
@@ -45,9 +44,9 @@ _LIBRARY = f"python{sys.version_info[0]}.{sys.version_info[1]}" + ("t" * ("t" in
 
 
 def line(run: "Run", path: object, argv: object, env: object) -> str | None:
-    """Return what is to be told about `os.execve(path, argv, env)`, None for nothing.
+    """Return the line about `os.execve(path, argv, env)`, None for none.
 
-    run: what the program was started with; env: None for os.environ.
+    run: the run that started the program; env: None for os.environ.
     """
     if not isinstance(argv, (list, tuple)) or not argv:
         return None
@@ -70,7 +69,7 @@ def line(run: "Run", path: object, argv: object, env: object) -> str | None:
     return f"{COMMAND}: the program continues in {words[0]} without cpythonplus: {why}{way}"
 
 
-# ---- what is started ----------------------------------------------------------------------------
+# ---- the started program ------------------------------------------------------------------------
 
 
 def python_command(path: str, argv: "Words", environment: "Mapping[str, str]") -> "Words | None":
@@ -90,7 +89,7 @@ def python_command(path: str, argv: "Words", environment: "Mapping[str, str]") -
 
 
 def is_python(path: str) -> bool:
-    """Whether a file is a Python, going by its name or by being this one."""
+    """Whether a file is a Python, by its name or because it is this one."""
     if is_this_python(path):
         return True
     names = {os.path.basename(path), os.path.basename(os.path.realpath(path))}
@@ -98,11 +97,11 @@ def is_python(path: str) -> bool:
         {"python", "pypy"}
     ):
         return False
-    return first_bytes(path).startswith(b"\x7fELF")  # and not a shell script of that name
+    return first_bytes(path).startswith(b"\x7fELF")  # and no shell script of that name
 
 
 def is_this_python(path: str) -> bool:
-    """Whether a file is the binary that runs this, by whatever name."""
+    """Whether a file is the running binary, under any name."""
     try:
         return os.path.samefile(path, "/proc/self/exe")
     except OSError:
@@ -110,7 +109,7 @@ def is_this_python(path: str) -> bool:
 
 
 def of_first_line(path: str, environment: "Mapping[str, str]") -> "Words | None":
-    """Return the interpreter that a script's first line names, with the options it has there."""
+    """Return the interpreter in a script's first line, with its options."""
     first = first_bytes(path).partition(b"\n")[0]
     if not first.startswith(b"#!"):
         return None
@@ -125,7 +124,7 @@ def of_first_line(path: str, environment: "Mapping[str, str]") -> "Words | None"
 
 
 def first_bytes(path: str) -> bytes:
-    """Return how a file begins, nothing of one that cannot be read."""
+    """Return the beginning of a file, nothing if it cannot be read."""
     try:
         with opened(path) as file:
             return file.read(LONGEST_FIRST_LINE)
@@ -134,7 +133,7 @@ def first_bytes(path: str) -> bytes:
 
 
 def find(name: str, environment: "Mapping[str, str]") -> str | None:
-    """Return the program that a name means, as PATH has it."""
+    """Return the program that a name means, by PATH."""
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
         path = os.path.join(folder, name)
         if os.path.isfile(path) and os.access(path, os.X_OK):
@@ -143,18 +142,18 @@ def find(name: str, environment: "Mapping[str, str]") -> str | None:
 
 
 def is_ours(options: interpreter_options.Options, words: "Words") -> bool:
-    """Whether a Python is started with a `cpythonplus` of its own, which says what it activates."""
+    """Whether a `cpythonplus` of its own is started, which reports for itself."""
     if options.kind:
         return options.kind == "-m" and options.name.partition(".")[0] == "cpythonplus"
     rest = words[1 + len(options.words) :]
     return bool(rest) and os.path.basename(rest[0]) in ("cpythonplus", "cpythonplus.exe")
 
 
-# ---- what is activated there --------------------------------------------------------------------
+# ---- activation in the other Python -------------------------------------------------------------
 
 
 def why_not(run: "Run", python: str, letters: set[str], environment: "Mapping[str, str]") -> str:
-    """Return why nothing will be activated in a Python, an empty text if it will or may be.
+    """Return the reason why nothing will be activated in a Python; "" if it will or may be.
 
     letters: its options without a value.
     """
@@ -182,7 +181,7 @@ def prefixes_of(
 ) -> tuple[list[str], bool]:
     """Return the prefixes whose site folders a Python reads, and whether it reads the user's, too.
 
-    None for a Python of another version; what this follows is CPython's Modules/getpath.py.
+    None for a Python of another version. The rules are those of CPython's Modules/getpath.py.
     """
     base = base_prefix_of(python, environment, same_python=same_python)
     folder = os.path.dirname(python)
@@ -202,7 +201,7 @@ def prefixes_of(
 def base_prefix_of(
     python: str, environment: "Mapping[str, str]", *, same_python: bool
 ) -> list[str]:
-    """Return where the standard library of a Python of this version is, else nothing."""
+    """Return the prefix of the standard library of a Python of this version, else nothing."""
     if environment.get("PYTHONHOME"):
         return [environment["PYTHONHOME"].partition(os.pathsep)[0]]
     if same_python:
@@ -210,7 +209,7 @@ def base_prefix_of(
     folder = os.path.dirname(os.path.realpath(python))
     while True:
         if os.path.isfile(os.path.join(folder, sys.platlibdir, _LIBRARY, "os.py")):
-            # Others may be installed beside it, each with its version in its name.
+            # Other versions may be installed in the same folder, each with its version in its name.
             name = os.path.basename(os.path.realpath(python)).removesuffix("-dbg")
             return [folder] if name in ("python", "python3", _LIBRARY) else []
         if folder == os.path.dirname(folder):

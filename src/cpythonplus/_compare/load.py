@@ -1,4 +1,4 @@
-"""The load on a server: what is asked for, what became of it, and the process that makes it."""
+"""The load on a server: the requests, their results, and the process that makes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_CONNECTIONS = 500
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked for, how often and for how long."""
+    """The request, its rate and the duration."""
 
     host: str
     port: int
@@ -40,13 +40,13 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """The URL that is asked for."""
+        """The URL of the request."""
         return f"http://{self.address}{self.path}"
 
 
 @dataclass(slots=True)
 class Load:
-    """What became of the requests of one loop."""
+    """The results of the requests of one loop."""
 
     latencies_ns: list[int] = field(default_factory=list)
     """Of those that were answered, and as lower bounds the waits of those that never were."""
@@ -60,13 +60,13 @@ class Load:
 
 def run(settings: Settings) -> Load:
     """Run a loop in a process of its own. Raises ComparisonError if that fails."""
-    # -P: no module of the user's folder stands in for one of the standard library.
+    # -P: no module in the user's folder may replace one of the standard library.
     generator = [sys.executable, "-P", "-m", "cpythonplus._compare.generator"]
     command = [*generator, json.dumps(asdict(settings))]
     with started(command, stdout=True) as program:
         if program.wait().status:
             raise ComparisonError(f"the load generator failed: {program.last_words()}")
-        # Beside it there may be warnings of the interpreter.
+        # The interpreter may have written warnings, too.
         lines = program.output().splitlines()
         found = next((line for line in lines if line.startswith(b"{")), None)
         if found is None:

@@ -235,8 +235,7 @@ def elsewhere(pid: int) -> bool:
 
 
 def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.stat_result]) -> str:
-    """Return the reason why a process of that user does not use a folder, as agent_socket.c does
-    not."""
+    """Return the reason why agent_socket.c does not use a folder in a process of that user."""
     try:
         status = look(folder)
     except FileNotFoundError:
