@@ -54,18 +54,18 @@ _SETTINGS = {
         "PYTHONMALLOC": "malloc",
     },
     "mimalloc": {
-        # At once: it looks at a delay only when something else is allocated or freed.
+        # At once: a delay is only checked when other memory is allocated or freed.
         "MIMALLOC_PURGE_DELAY": "0",
-        "MIMALLOC_DECOMMIT_DELAY": "0",  # what it was called before 2.1
+        "MIMALLOC_DECOMMIT_DELAY": "0",  # its name before 2.1
         "MIMALLOC_RESET_DELAY": "0",  # and before 2.0
         "PYTHONMALLOC": "malloc",
     },
-    # No tunable gave anything back; `trim_regularly` does, in the program itself.
+    # No tunable gave memory back; `trim_regularly` does, in the program itself.
     "glibc-tuned": {},
 }
 _PRELOAD = "LD_PRELOAD"
 _MOST_BYTES = 256 << 20
-_ELF_HEAD = 20  # up to and with the machine
+_ELF_HEAD = 20  # up to the machine field, included
 _IDENTITY = slice(4, 6)  # 32 or 64 bits, byte order
 _MACHINE = slice(18, 20)
 
@@ -107,7 +107,7 @@ def find_library(name: str) -> str:
         if not _is_glibc():
             raise AllocatorError("glibc-tuned: this Python's C library is not glibc")
         return ""
-    if "t" in sys.abiflags:  # PYTHONMALLOC=malloc ends it as it starts
+    if "t" in sys.abiflags:  # an interpreter with PYTHONMALLOC=malloc would end at its start
         raise AllocatorError(f"{kind}: a free-threaded Python has an allocator of its own")
     if os.sep in name:
         return os.path.abspath(name)
@@ -179,7 +179,7 @@ def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTE
     if not _native.memory_trim_regularly(round(interval_s * 1000), worth_bytes):
         return False
     if not _registered:
-        # Beside another thread a fork is told of as dangerous; and it would not be in the child.
+        # CPython warns about a fork with other threads; and the child would not have the thread.
         os.register_at_fork(
             before=_native.memory_trim_pause,
             after_in_parent=_native.memory_trim_resume,
@@ -200,7 +200,7 @@ def _is_glibc() -> bool:
 
 
 def _folders() -> "Iterator[str]":
-    """Yield where libraries may be, the most particular place first."""
+    """Yield the folders that may have libraries, the most specific first."""
     yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
     yield os.path.join(sys.prefix, "lib")
     for entry in sys.path:
@@ -215,7 +215,7 @@ def _folders() -> "Iterator[str]":
 
 
 def _linker_folders() -> "Iterator[str]":
-    """Yield the folders that /etc/ld.so.conf names, without what it may say beside folders."""
+    """Yield the folders in /etc/ld.so.conf, without other settings in it."""
     from glob import glob
 
     files = ["/etc/ld.so.conf", *sorted(glob("/etc/ld.so.conf.d/*.conf"))]
@@ -237,7 +237,7 @@ def _fits_file(path: str) -> bool:
 
 
 def _fits(data: bytes) -> bool:
-    """Whether it begins as a library does that this interpreter can load."""
+    """Whether it begins like a library that this interpreter can load."""
     with open("/proc/self/exe", "rb") as file:
         own = file.read(_ELF_HEAD)
     return (

@@ -24,14 +24,14 @@ _Error = TypeVar("_Error", bound=BaseException)
 
 _NO_KEYWORDS: Mapping[str, Any] = MappingProxyType({})
 
-# A class may have properties of the same names, which would run here.
+# A class may have properties of the same names, which would run code.
 _TRACEBACK = BaseException.__dict__["__traceback__"]
 _CAUSE = BaseException.__dict__["__cause__"]
 _CONTEXT = BaseException.__dict__["__context__"]
 _LINKS = (_CAUSE, _CONTEXT)
 _MEMBERS = BaseExceptionGroup.__dict__["exceptions"]
 
-# What modules of another kind than files are read with.
+# Globals that find the source of a module that does not come from a file.
 _SOURCE_NAMES = ("__name__", "__loader__", "__spec__")
 
 
@@ -188,7 +188,7 @@ def frames(e: BaseException) -> list[FrameType]:
 
 
 def _separated(e: BaseException) -> list[BaseException]:
-    """Return the chain but for what may still be handled, to which nothing in it is linked then."""
+    """Return the chain without exceptions that may still be handled, and cut the links to these."""
     running = {id(frame) for frame in _callers()}
     left = {
         id(one)
@@ -199,7 +199,7 @@ def _separated(e: BaseException) -> list[BaseException]:
         for link in _LINKS:
             if id(one) not in left and id(link.__get__(one)) in left:
                 link.__set__(one, None)
-    # Members of a group cannot be taken out of it.
+    # Members of a group cannot be removed from it.
     return [one for one in chain(e) if id(one) not in left]
 
 
@@ -248,9 +248,9 @@ def _bare(frame: FrameType) -> FrameType:
 
 
 def _without_cells(code: CodeType) -> CodeType:
-    """Return code whose frames may be looked at though it never ran: nothing has filled its cells.
+    """Return code whose frames may be inspected though it never ran and nothing filled its cells.
 
-    Its instructions stay, for what they say about columns, and so do the variables' places.
+    Its instructions stay, because they tell the columns, and the variables keep their places.
     """
     if not code.co_freevars:
         return code
@@ -260,9 +260,9 @@ def _without_cells(code: CodeType) -> CodeType:
 
 
 def _clear(frame: FrameType) -> None:
-    # Until 3.12 clearing the frame of a generator that may go on closes the generator.
+    # Until 3.12, clearing the frame of a suspended generator closes the generator.
     if _native.memory_frame_generator(frame) is None:
-        with suppress(RuntimeError):  # it is running
+        with suppress(RuntimeError):  # the frame is running
             frame.clear()
 
 

@@ -1,4 +1,4 @@
-"""`memory.attributed()`: measures once more, and only then loads what makes a report of it."""
+"""`memory.attributed()`: measures once more, and only then imports the code of the report."""
 
 from importlib import import_module
 
@@ -29,5 +29,5 @@ def attributed(*, collect: bool = True) -> "Attributed":
 
 
 def attributed_now() -> "Attributed":
-    """Return the same for a doctor outside, which changes nothing."""
+    """Return the same for a doctor outside, without changing anything."""
     return attributed(collect=False)

@@ -38,5 +38,5 @@ def _end(*, task_id: object = None, **_: object) -> None:
 
 
 def _forget(**_: object) -> None:
-    """Forget the parent's, in a child of the pool."""
+    """Forget the parent's open spans, in a child of the pool."""
     _open.clear()

@@ -1,4 +1,4 @@
-"""What is told of the names that growth was attributed to."""
+"""The results of attributing growth to names."""
 
 from dataclasses import dataclass
 from typing import Literal

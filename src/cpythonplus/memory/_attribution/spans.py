@@ -69,7 +69,7 @@ class attribute:  # noqa: N801  # used like a function
 
     @staticmethod
     def _own(spans: list[Span]) -> Span:
-        """Take one's own off the list; others may use the same object at the same time."""
+        """Take the caller's span off the list; others may use the same object at the same time."""
         for span in reversed(spans[:]):
             if span.is_own() and span in spans:
                 spans.remove(span)
@@ -152,7 +152,7 @@ def _async_generator(function: Callable[..., Any], name: str) -> Callable[..., A
                     sent = yield item
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001  # the inner one's
+                except BaseException as error:  # noqa: BLE001  # raised by the inner generator
                     step = inner.athrow(error)
                 else:
                     step = inner.asend(sent)

@@ -19,7 +19,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class _Request:
-    """One request; status: of its answer, 0 before; route: "" for not known yet."""
+    """One request; status: of its answer, 0 before; route: "" while unknown."""
 
     __slots__ = ("environ", "route", "span", "status")
 
@@ -55,7 +55,7 @@ class _Response:
         return next(self._parts)
 
     def __del__(self) -> None:
-        self._request.end()  # a server that has not closed it
+        self._request.end()  # for a server that does not close it
 
     def close(self) -> None:
         """Close the response, and end the request."""

@@ -1,4 +1,4 @@
-"""One cache, and one fixed cost: what the finders make."""
+"""One cache, and one fixed cost."""
 
 from dataclasses import dataclass
 from typing import Final

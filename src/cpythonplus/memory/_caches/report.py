@@ -1,4 +1,4 @@
-"""What is in all caches, one row for each, and clearing them."""
+"""The report on all caches, one row for each, and clearing them."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Look at the instances of all classes, and at all dicts and sets."""
+"""Looks at the instances of all classes, and at all dicts and sets."""
 
 from dataclasses import replace
 from typing import Any

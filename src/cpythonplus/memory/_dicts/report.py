@@ -1,4 +1,4 @@
-"""What was found: a row for each class, and for each oversized table."""
+"""The report: a row for each class, and for each oversized table."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Giving memory back to the kernel: what trim() does, step by step, and what each step freed."""
+"""Gives memory back to the kernel: the steps of trim(), and the memory that each freed."""
 
 import gc
 import os
@@ -113,7 +113,7 @@ def resident_bytes() -> int:
             for line in file:
                 if line.startswith(b"Rss:"):
                     return int(line.split()[1]) * 1024
-    except OSError:  # a kernel without it
+    except OSError:  # a kernel without this file
         pass
     words = Path("/proc/self/statm").read_bytes().split()
     return int(words[_STATM_RESIDENT]) * _PAGE_BYTES
@@ -124,7 +124,7 @@ def _collect() -> str:
 
 
 def _clear_caches() -> str:
-    # Deprecated from 3.13 on, where its successor is.
+    # Deprecated from 3.13 on, which has its successor.
     name = "_clear_internal_caches" if sys.version_info >= (3, 13) else "_clear_type_cache"
     getattr(sys, name)()
     return "attributes found in classes"
