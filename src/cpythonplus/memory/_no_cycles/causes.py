@@ -109,7 +109,7 @@ class Tally:
         self._seen: dict[tuple[str, str], Seen] = {}
 
     def add(self, test: str, found: Iterable[Sequence[str]]) -> None:
-        """Note the causes that a test met; found: `Met`s, which may have become lists on the way."""
+        """Note the causes that a test met; found: of `Met`, which may be lists by now."""
         for each in found:
             met = Met(*each)
             # Causes without a name are told apart by their text.
