@@ -1,4 +1,4 @@
-"""What keeps memory, by name: cycles, the heap, resident memory, caches; and what frees it."""
+"""Memory and its causes by name: cycles, the heap, resident memory, caches; and ways to free it."""
 
 from cpythonplus import _on_demand
 

@@ -4,7 +4,7 @@ The child writes the result into a memfd, and the parent maps it: large buffers 
 arrays, memoryviews) are parts of that mapping, and are not copied again.
 """
 
-# What is unpickled was written by a child that runs this very module.
+# The unpickled data come from a child that runs this very module.
 # ruff: noqa: S301
 
 import mmap
@@ -81,10 +81,10 @@ def in_subprocess(
 ) -> _T:
     """Call `func(*args, **kwargs)` in a child process and return what it returns.
 
-    However much memory the work needs, this process needs none of it but for the result: the
-    contents of a numpy array or a memoryview in it are memory that the child wrote and this process
-    has mapped, and that goes back when the last object in the result that needs it dies. The rest
-    is pickled (protocol 5), so a change that `func` makes to its arguments stays in the child.
+    This process needs memory for the result only. The contents of a numpy array or a memoryview in
+    it are memory that the child wrote and this process has mapped; it goes back when the last
+    object in the result that needs it dies. The rest is pickled (protocol 5), so a change that
+    `func` makes to its arguments stays in the child.
 
     timeout: seconds after which the child is killed; None: however long it takes.
     context: how the child is started: a context of multiprocessing or its name; None for the
@@ -92,10 +92,10 @@ def in_subprocess(
         takes a millisecond; but a program with threads may deadlock in the child.  With `spawn` and
         `forkserver` `func` and the arguments are pickled, and `func` is found by its module.
 
-    Raises what `func` raised, with the text of the child's traceback as its cause (one that cannot
-    be pickled comes as ChildEndedError); ChildEndedError if the child ended otherwise, by a signal
-    or `sys.exit`; TimeoutError.  Whatever is raised, also KeyboardInterrupt, the child is gone
-    then; processes that it has started are not.
+    Raises the exception of `func`, with the text of the child's traceback as its cause (one that
+    cannot be pickled comes as ChildEndedError); ChildEndedError if the child ended otherwise, by a
+    signal or `sys.exit`; TimeoutError.  After any exception, also KeyboardInterrupt, the child is
+    gone; processes that it has started are not.
 
     May be called from any thread, and by many at once.  A daemonic process of multiprocessing may
     not start processes, so not call this either.

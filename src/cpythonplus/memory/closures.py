@@ -35,15 +35,15 @@ _MOST_WRAPPERS = 1000  # around a function
 def close(function: Callable[..., object], *, only: Iterable[str] | None = None) -> int:
     """Empty the variables that an inner function has from the functions around it.
 
-    function: a Python function, a method of one, or what `functools.lru_cache` and other wrappers
-        that are not functions themselves have made of one.
+    function: a Python function, a method of one, or the wrapper of one, as by
+        `functools.lru_cache`, that is not a function itself.
     only: the names of those variables to empty; None: all but `__class__`, which the methods of a
         class share.
 
-    Returns how many had a value; 0 for a function that is not an inner one. Called after that, the
-    function raises NameError where it needs one of them, and so do the others that share them, the
-    function around included. Raises TypeError for what has no variables of a Python function, and
-    ValueError for a name in `only` that the function does not have.
+    Returns how many had a value; 0 for a function that is not an inner one. After that, a call of
+    the function raises NameError if it needs one of them, and so do the others that share them, the
+    function around included. Raises TypeError for an object without variables of a Python function,
+    and ValueError for a name in `only` that the function does not have.
     """
     plain = _python_function(function)
     cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
@@ -88,16 +88,16 @@ def closing(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function so that its inner recursive functions do not outlive it as garbage.
 
     When the function has returned or raised, or the generator, coroutine or asynchronous generator
-    is exhausted or closed, those of its variables are emptied that only a cycle of inner functions
-    keeps. An inner function that was returned or stored, or that such a one needs, stays as it is.
+    is exhausted or closed, its variables that only a cycle of inner functions keeps are emptied. An
+    inner function that was returned or stored, or that such a function needs, is not changed.
 
     function: a Python function or method, of any kind; a function without variables that inner
         functions use is returned as it is.
 
     Name, signature and kind stay; the function itself is `__wrapped__`. A variable that inner
     functions use and that has no value yet raises NameError instead of UnboundLocalError. Raises
-    TypeError for what is no Python function, and ValueError for one that has more than 255 such
-    variables or whose code does not begin as the interpreters known so far have it.
+    TypeError for an object that is no Python function, and ValueError for a function that has more
+    than 255 such variables or whose code begins in an unknown way.
     """
     if not isinstance(function, FunctionType):
         raise TypeError(f"closing() takes a Python function, not {type(function).__name__}")

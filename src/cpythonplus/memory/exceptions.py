@@ -1,8 +1,8 @@
-"""Exceptions that are kept or handed on without keeping the functions that they went through.
+"""Keeps exceptions, or hands them on, without keeping the functions that they went through.
 
 The traceback of an exception holds the frames that it went through, with all their variables, and
-each of them the frames of its callers. A variable of one of these that is the exception makes a
-cycle. From frames that say where, but hold no variables and no callers, there is none.
+each frame holds the frames of its callers. If one of these variables is the exception, there is a
+cycle. Frames that only tell the place, without variables and callers, make none.
 """
 
 from __future__ import annotations  # the reference shows them as they are written
@@ -36,9 +36,9 @@ _SOURCE_NAMES = ("__name__", "__loader__", "__spec__")
 
 
 class Outcome(Generic[_T]):
-    """What a call came to: a value or an exception; `catch` makes them.
+    """The result of a call: a value or an exception; `catch` makes them.
 
-    It holds no frame: whatever keeps it makes no cycle.
+    It holds no frame, so keeping it makes no cycle.
     """
 
     __slots__ = ("_exception", "_ok", "_traceback", "_value")
@@ -56,18 +56,18 @@ class Outcome(Generic[_T]):
 
     @property
     def value(self) -> _T:
-        """What the call returned; else this raises, as `reraise` does."""
+        """The value that the call returned; after an exception this raises, as `reraise` does."""
         self.reraise()
         return self._value  # type: ignore[return-value]
 
     @property
     def exception(self) -> BaseException | None:
-        """What the call raised, as `detach` leaves it; None for a value, and once reraised."""
+        """The exception, as `detach` leaves it; None for a value, and once reraised."""
         return self._exception
 
     @property
     def trace(self) -> tuple[Place, ...]:
-        """Where the exception was raised, the outermost function first; empty for a value."""
+        """The frames of the exception, the outermost function first; empty for a value."""
         return tuple(
             Place(
                 entry.tb_frame.f_code.co_filename,
@@ -98,12 +98,12 @@ class Outcome(Generic[_T]):
 
 
 def drop(e: BaseException) -> None:
-    """Release all that an exception's traceback holds, when it will no longer be read.
+    """Release all objects of an exception's traceback, when it will no longer be read.
 
-    Takes the traceback off and clears the variables of its frames; those of functions that are
-    running, and of generators that may go on, are left. The same for the exceptions that it was
-    raised from or during, and for the members of a group; but one of these that a function further
-    out, or this one, may still be handling is left as it is, and `e` loses its link to it.
+    Takes the traceback off and clears the variables of its frames, except functions that are
+    running, and generators that may go on. Does the same for the exceptions that it was raised from
+    or during, and for the members of a group. An exception that the caller or a function further
+    out may still be handling is left unchanged, and `e` loses its link to it.
 
     Raises TypeError for something that is no exception.
     """

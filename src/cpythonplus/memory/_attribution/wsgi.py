@@ -72,9 +72,9 @@ class _Response:
 def attribute_wsgi(application: Application) -> Application:
     """Return a WSGI application whose requests are attributed to their routes.
 
-    As in `application = memory.attribute_wsgi(application)`, the outermost. A request counts until
-    its response is closed. It is named by its method and the route that Flask or Django found,
-    as in `GET /users/<int:id>`; without them by the path, numbers and keys of which become `*`.
+    Use it as `application = memory.attribute_wsgi(application)`, outermost. A request counts until
+    its response is closed. It is named by its method and the route that Flask or Django found, as
+    in `GET /users/<int:id>`; without them by the path, with `*` for numbers and keys.
     A file that the server sends by itself counts until it is handed over.
 
     Raises UnsupportedPlatform without a GIL.

@@ -27,13 +27,13 @@ _OWN = __file__.rpartition("/")[0]
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """One way in which objects of a class are referred to, and how many references that makes.
+    """One way in which objects of a class are referred to, and its number of references.
 
-    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
-    `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
-    of what refers to them, such as `list`. The same in parts: how is `attribute`, `dict`,
-    `module`, `class`, `variable` or `type`; owner: the class, module or function; attribute: what
-    is named in it, "" for `type`.
+    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`, `module
+    app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class of the
+    referrers, such as `list`. The same in parts: how is `attribute`, `dict`, `module`, `class`,
+    `variable` or `type`; owner: the class, module or function; attribute: the name in it, "" for
+    `type`.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Referrer:
 
 @dataclass(frozen=True, slots=True)
 class Referrers(Examined):
-    """What refers to the objects of a class, most references first.
+    """The referrers of the objects of a class, most references first.
 
-    type: the class, by its qualified name. rows: the first few. more: how many there are beside.
-    losses: as of a census.
+    type: the class, by its qualified name. rows: the first few. more: the number of others. losses:
+    as of a census.
     """
 
     examination = "referrers"
@@ -61,13 +61,13 @@ class Referrers(Examined):
 
 @dataclass(frozen=True, slots=True)
 class ReferencePath(Examined):
-    """How an object is reached: the root, then one step after the other, the last being the object.
+    """The path to an object: the root, then one step after the other, the last being the object.
 
-    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
-    a module, or a variable of a function that is being executed; or "only C code, or garbage"
-    where nothing else refers to what stands behind it. losses: as of a census.
-    objects, ways: of a class, how many it has, and the most frequent ways to them; steps are those
-    of one object that is reached in the first way.
+    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is a
+    module, or a variable of a function that is being executed; or "only C code, or garbage" if
+    nothing else refers to the first object. losses: as of a census. objects, ways: for a class, its
+    number of objects, and the most frequent ways to them; steps are those of one object that is
+    reached in the first way.
     """
 
     examination = "path"

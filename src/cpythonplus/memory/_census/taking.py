@@ -46,14 +46,14 @@ class _Place(NamedTuple):
 def census() -> Census:
     """Count all objects of this interpreter, and the memory that they take.
 
-    These are the objects that the garbage collector knows (frozen ones, too), what they refer to,
-    what executing functions have in variables, and built-in classes. No code of the program runs,
-    and nothing is changed: no `__dict__` appears that was not there. The program stands still
-    meanwhile. Not seen is what only C code holds and tells nobody of, such as the elements of a
+    These are the objects that the garbage collector knows (frozen ones, too), their referents, the
+    values of variables of executing functions, and built-in classes. No code of the program runs,
+    and nothing is changed: no `__dict__` is created. The program is paused meanwhile. Objects that
+    only C code refers to, without telling the collector, are not seen, such as the elements of a
     structured numpy array that has objects.
 
-    Raises UnsupportedPlatform on a free-threaded build, and where the interpreter is not as it is
-    known; MemoryError where there is no room for what counting takes, 1 % of the heap.
+    Raises UnsupportedPlatform on a free-threaded build, and if the interpreter's structures are not
+    the known ones; MemoryError if there is no memory for counting, 1 % of the heap.
     """
     frozen, immortal, pause_ns, extra_bytes, classes, places, files, sizes, keys, values = (
         _native.memory_census()

@@ -18,16 +18,16 @@ _NAMED_MAX = 500
 
 
 def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
-    """Return what exceptions that are still referenced keep, largest first.
+    """Return the exceptions that are still referenced, those that keep most first.
 
-    An exception keeps its traceback, that the frames, and these all variables that their functions
-    had. Counted is what would go with the traceback because nothing else refers to it.  Exceptions
-    of one type from one line, held at one place, are one hoard; those that keep less than
-    `min_bytes` together are left out, and so is what the calling thread handles just now.
+    An exception keeps its traceback, the traceback its frames, and these all variables of their
+    functions. Only objects that would be freed with the traceback count. Exceptions of one type
+    from one line, held at one place, are one hoard. Hoards that keep less than `min_bytes` together
+    are left out, and so are the exceptions that the calling thread is handling.
 
-    Looks at every object that the collector knows, some times: 0.1 s for a million of them. What
-    `gc.freeze()` hid is seen, too. Runs no user code. Raises UnsupportedPlatform on a free-threaded
-    build.
+    Looks at every object that the collector knows, several times: 0.1 s for a million of them.
+    Objects hidden by `gc.freeze()` are seen, too. Runs no user code. Raises UnsupportedPlatform on
+    a free-threaded build.
     """
     _native.memory_refuse_free_threaded()
     handled = _handled_here()

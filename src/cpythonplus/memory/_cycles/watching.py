@@ -287,22 +287,22 @@ class Watch:
 
     @property
     def report(self) -> Report:
-        """What was found; RuntimeError before `stop`."""
+        """The findings; RuntimeError before `stop`."""
         if self._report is None:
             raise RuntimeError("the watch has no report until it has been stopped")
         return self._report
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped yet."""
+        """Whether the watch was started and not stopped yet."""
         return self._began is not None
 
     def start(self) -> None:
         """Begin to watch; RuntimeError if it watches already.
 
-        What is garbage already is collected first (unless `collect` is False), unwatched if this
-        is the only watch. Raises UnsupportedPlatform on free-threaded builds, whose collector
-        works otherwise.
+        Older garbage is collected first (unless `collect` is False), unwatched if this is the only
+        watch. Raises UnsupportedPlatform on free-threaded builds, whose collector works
+        differently.
         """
         if self.running:
             raise RuntimeError("the watch is already running")
@@ -323,7 +323,7 @@ class Watch:
             raise
 
     def stop(self) -> Report:
-        """Collect what is left, stop watching and return the report; RuntimeError if not running.
+        """Collect the remaining garbage, stop, and return the report; RuntimeError if not running.
 
         The final collections run whether the collector is enabled or not, unless `collect` is
         False.
@@ -356,9 +356,9 @@ class Watch:
         self._began = None
 
     def take(self) -> tuple[Cycle, ...]:
-        """Return what was found since the last `take`, or the start; it is not reported again.
+        """Return the cycles found since the last `take`, or the start; they are not reported again.
 
-        The caller's own `gc.collect(generation)` decides what there is to find.
+        The caller's own `gc.collect(generation)` decides which garbage is found.
         """
         if not self._tallies:
             return ()

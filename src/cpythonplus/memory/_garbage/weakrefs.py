@@ -8,7 +8,7 @@ __all__ = ["clear_weakrefs"]
 def clear_weakrefs(obj: object, *, call_callbacks: bool = True) -> int:
     """Make all weak references to an object dead, as if it had died; it may get new ones.
 
-    For an object that goes back to a pool: who has a weak reference to it means what it was.
+    For an object that goes back to a pool: its weak references are meant for its earlier use.
     Entries of weak dictionaries and sets, proxies and subclasses of `weakref.ref` are weak
     references too.
 

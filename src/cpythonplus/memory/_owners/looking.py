@@ -168,15 +168,15 @@ class Mark:
 
 
 class growth:  # noqa: N801  # used like a function
-    """Tells what has grown while the block of a `with` was executed, and who keeps it.
+    """Tells the growth during the block of a `with`, and the owners of the growth.
 
     result: a `Growth`, once the block has ended; None before, or if it has raised.
 
-    Each end of the block is looked at in a copy of the process, as `fork()` makes one. So the
-    program is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
-    Where there can be no copy, or it fails, owners are missing, and `lost` says why.
-    Raises UnsupportedPlatform where the heap cannot be walked, LookupError where the block has
-    closed all descriptors.
+    Each end of the block is looked at in a copy of the process, made by `fork()`. So the program is
+    paused for as long as that takes, and the copy needs up to 150 bytes for each object. If there
+    can be no copy, or it fails, owners are missing, and `lost` has the reason. Raises
+    UnsupportedPlatform if the heap cannot be walked, LookupError if the block has closed all
+    descriptors.
     """
 
     def __init__(self) -> None:
@@ -228,15 +228,16 @@ def ways_to(kind: type) -> tuple[int, list[dict[str, Any]]]:
 
 
 def owners() -> Owners:
-    """Return who keeps how much of the heap, the largest first.
+    """Return the owners of the heap and the memory that they keep, the largest first.
 
     An owner is an object over which much is spread: a container, a cache, an object with many
-    parts. It keeps what would be freed with it, that is, what is reached through it alone (the
-    dominators of the graph of references). What several keep together is no row of any of them.
+    parts. It keeps the objects that would be freed with it, that is, those that are reached through
+    it alone (the dominators of the graph of references). Objects that several owners keep together
+    are no part of any of them.
 
     The heap is looked at in a copy of the process, as `growth` does it. Raises UnsupportedPlatform
-    where the heap cannot be walked, OSError or MemoryError where there can be no copy,
-    RuntimeError where it fails.
+    if the heap cannot be walked, OSError or MemoryError if there can be no copy, RuntimeError if it
+    fails.
     """
     malloc = _native.memory_malloc_bytes()
     found, pause_ns, _ = _look(_NO_MARK, _LEAST_KEPT)
@@ -270,7 +271,7 @@ def mark(doctor: str = "") -> dict[str, object]:
 
 
 def growth_since_mark(doctor: str = "") -> Growth:
-    """Return what has grown since the same doctor's `mark()`; LookupError if there is none."""
+    """Return the growth since the same doctor's `mark()`; LookupError if there is none."""
     try:
         return growth_so_far(doctor)
     finally:
@@ -278,14 +279,14 @@ def growth_since_mark(doctor: str = "") -> Growth:
 
 
 def growth_so_far(doctor: str = "") -> Growth:
-    """Return the same, and keep the look: it can be compared with again."""
+    """Return the same, and keep the look for another comparison."""
     if doctor not in _marks:
         raise LookupError("nobody has looked before, or too many others have since")
     return _marks[doctor].grown()
 
 
 def forget_mark(doctor: str) -> dict[str, object]:
-    """Let go of a look that nothing will be compared with; nothing if there is none."""
+    """Drop a look; nothing if there is none."""
     kept = _marks.pop(doctor, None)
     if kept is not None:
         kept.close()
