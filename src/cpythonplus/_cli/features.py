@@ -75,13 +75,14 @@ class Feature:
         """Describe a feature.
 
         activate: called in the started interpreter, before the program, with the decoded values of
-            the options that were given (by field). Whatever it raises ends the start: one line, 2.
+            the given options (by field). Any exception ends the start: one line, status 2.
         by_default: on unless `--no-NAME` is given; otherwise any of its options switches it on.
-        defaults: what holds for the options that were not given, for the help and `--show`.
-        command: the one that offers it, and that messages begin with.
-        prepare: called by the runner with the carried texts and the environment that the program is
-            going to have: it may change both. ValueError says what is wrong.
-        refusal: returns why this interpreter cannot have it, for `--show`; nothing if it can.
+        defaults: the values of options that were not given, for the help and `--show`.
+        command: the command that offers it; messages begin with it.
+        prepare: called by the runner with the carried texts and the environment of the program; it
+            may change both. ValueError tells the mistake.
+        refusal: returns the reason why this interpreter cannot have it, for `--show`; "" or None
+            if it can.
         """
         self.name = name
         self.summary = summary

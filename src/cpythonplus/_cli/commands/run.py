@@ -266,7 +266,7 @@ def start(request: Request) -> "NoReturn":
 def prepare(
     features: dict[str, dict[str, str]], environment: dict[str, str], letters: set[str]
 ) -> None:
-    """Let the features change the environment and what is carried; UsageError if one cannot."""
+    """Let the features change the environment and the carried texts; UsageError if one cannot."""
     for feature in FEATURES:
         if feature.name not in features or feature.prepare is None:
             continue

@@ -12,10 +12,10 @@ _registered = False
 
 
 def start(idle_ms: int = -1) -> int:
-    """Let this process be looked at through its private socket; returns 0, or why not: an errno.
+    """Open the private socket of this process for doctors; returns 0, or an errno.
 
-    idle_ms: the socket is closed again when nobody asked for so long; negative: it stays, and the
-    children that this process forks have their own.  Nothing is looked at until somebody asks.
+    idle_ms: close the socket after so long without a client; negative: it stays, and forked
+    children have their own.  Nothing is examined before a client asks.
     """
     global _registered  # noqa: PLW0603
     error = _native.memory_agent_start(idle_ms)
@@ -33,5 +33,5 @@ def start(idle_ms: int = -1) -> int:
 
 
 def stop() -> None:
-    """Close the socket, when the answer that is being made is done."""
+    """Close the socket, after the current answer is done."""
     _native.memory_agent_stop()

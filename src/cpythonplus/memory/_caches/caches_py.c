@@ -109,8 +109,7 @@ select_met(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *a
     return is_known ? select_object(op, origin == PLUS_HEAP_FROZEN, arg) : 0;
 }
 
-/* Where the collector's objects must be listed, the list has no frozen ones, so a walk meets those that others refer
- * to. */
+/* If the collector's objects must be listed, the list has no frozen ones; a walk meets those that others refer to. */
 static int
 select_all(struct selection *selection)
 {

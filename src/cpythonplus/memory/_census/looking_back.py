@@ -152,7 +152,7 @@ def _referrer(
     owner: Any,  # noqa: ANN401  # of many kinds
     name: str | None,
 ) -> tuple[str, str, str, str]:
-    """Return what it is called, and how, its owner and the attribute."""
+    """Return name, how, owner and attribute of a `Referrer`."""
     shown = "?" if name is None else name
     if how == "module":
         owned = namespace_name(owner)

@@ -42,7 +42,7 @@ _get_traceback = BaseException.__dict__["__traceback__"].__get__
 _get_globals = FunctionType.__dict__["__globals__"].__get__
 
 _Slots = tuple[tuple[str, MemberDescriptorType], ...]
-# Of types that are never freed, by id.
+# By id of a type that is never freed.
 _static_slots: Final[dict[int, _Slots]] = {}
 
 

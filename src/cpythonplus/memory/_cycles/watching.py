@@ -261,7 +261,7 @@ _tap = _Tap()
 class Watch:
     """Watches the cyclic garbage of the whole process, between `start` and `stop`.
 
-    As a context manager, `report` has what was found after the block, also when it raised. Several
+    As a context manager, it has its `report` after the block, also if the block raised. Several
     watches may run at a time. The collector's thresholds, and whether it is enabled, stay as they
     are; its debug flags and callbacks are restored by `stop`. Garbage is found when the collector
     runs: by itself, when the program calls `gc.collect()`, and at the end.

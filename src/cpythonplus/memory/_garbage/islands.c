@@ -38,7 +38,7 @@ struct island {
     PyObject *visited; /* the object that is being traversed */
 };
 
-/* ---- what is followed ------------------------------------------------------------------------ */
+/* ---- followed objects ------------------------------------------------------------------------ */
 
 static bool
 is_wrapper(PyTypeObject *type)

@@ -13,9 +13,9 @@ def clear_weakrefs(obj: object, *, call_callbacks: bool = True) -> int:
     references too.
 
     call_callbacks: whether the references' callbacks are called, as at an object's death: after all
-        references are dead, the newest first; what one raises goes to `sys.unraisablehook`, and
-        the others still run. Else they are dropped: weak dictionaries and sets keep their dead
-        entries, and a `weakref.finalize` never runs, not at exit either.
+        references are dead, the newest first; their exceptions go to `sys.unraisablehook`, and the
+        others still run. Else they are dropped: weak dictionaries and sets keep their dead entries,
+        and a `weakref.finalize` never runs, not at exit either.
 
     Returns how many there were; 0 for an object that cannot have any. Raises TypeError for a class,
     whose subclasses the interpreter itself finds by weak references.

@@ -26,14 +26,14 @@ class Cycles:
     def check(self) -> None:
         """Fail the test if it has left a cycle since the last look.
 
-        Only the kinds that the session or the test's mark asks for; what is allowed is left out.
+        Only cycles of the kinds in the session's options or the test's mark; without allowed ones.
         """
         self._checker.check(self._item)
 
     def found(self) -> tuple[Cycle, ...]:
         """Return the cycles that were left since the last look, of every kind, each cause once.
 
-        The test has taken note of them: it is not failed for them any more.
+        The test is no longer failed for these.
         """
         return self._checker.found(self._item)
 

@@ -44,7 +44,7 @@ def entries(folder: str) -> int:
 
 
 def descriptor_kinds() -> dict[str, int]:
-    """Return the process's descriptors by what they are: `epoll`, `pipe`, `files in /tmp`."""
+    """Return the numbers of the process's descriptors by kind: `epoll`, `pipe`, `files in /tmp`."""
     counts: Counter[str] = Counter()
     peers: dict[str, str] | None = None
     with os.scandir(f"{_PROC}/fd") as found:

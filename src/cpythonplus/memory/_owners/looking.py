@@ -1,4 +1,4 @@
-"""Looks at the owners of the heap, and at what has grown between two of them."""
+"""Looks at the owners of the heap, and at the growth between two looks."""
 
 import gc
 import marshal

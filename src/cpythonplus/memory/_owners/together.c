@@ -222,7 +222,7 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
     return key_of((const void *)(code ^ type << 16), OF_FRAMES);
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------ */
+/* ---- left objects ------------------------------------------------------------------------------------ */
 
 static bool
 may_be_count(uint64_t word)

@@ -24,7 +24,7 @@ struct plus_c_heap {
     size_t cached;     /* in some thread's cache: free, but neither merged nor given back */
     size_t free;       /* free between chunks that are in use */
     size_t top;        /* free above the last one */
-    size_t returnable; /* whole pages in `free` and `top`: what malloc_trim() gives back */
+    size_t returnable; /* whole pages in `free` and `top`, which malloc_trim() gives back */
     size_t chunks;     /* number of chunks that are used or cached */
     /* The last used or cached chunks, which keep the heap from shrinking: number i is last[i % PLUS_C_HEAP_LAST]. */
     struct plus_c_heap_chunk last[PLUS_C_HEAP_LAST];

@@ -44,7 +44,7 @@ class Snapshot:
     def read_heap(self, start: int, end: int) -> None:
         """Find the blocks above the largest free piece of the heap, if they are few enough.
 
-        They keep that piece, and what is free between them, from going back.
+        They keep that piece, and the free memory between them, from going back.
         """
         row = walk(start, end, is_main=True)
         if row is None:
