@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 NOT_INSTALLED = "the package is not in a site-packages folder of that Python"
 LONGEST_FIRST_LINE = 512
-"""Bytes of a script in which its interpreter is looked for; Linux looks at 256."""
+"""The bytes of a script that may name its interpreter; Linux reads 256."""
 _LIBRARY = f"python{sys.version_info[0]}.{sys.version_info[1]}" + ("t" * ("t" in sys.abiflags))
 
 

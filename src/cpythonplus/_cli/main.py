@@ -34,7 +34,7 @@ GROUPS = {
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
-"""What there is; command X is `main` of `commands/X.py`, but for those in `ELSEWHERE`."""
+"""All commands; command X is `main` of `commands/X.py`, except those in `ELSEWHERE`."""
 ELSEWHERE = {
     "lint": "cpythonplus_lint.command",
     "sites": "cpythonplus_sites.commands.sites",

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USAGE_STATUS = 2
-"""The exit status for everything that is wrong before the program starts, as with `python`."""
+"""The exit status for all mistakes before the program starts, as with `python`."""
 
 PLAIN_WIDTH = 132
-"""Width of tables where there is no terminal that says how wide it is."""
+"""The width of tables if no terminal tells its width."""
 
 LEAST_WIDTH, UNLIMITED_WIDTH = 100, 100_000
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _OURS = tuple(os.path.join(_PACKAGE, room, "") for room in ("_base", "_cli", "gil", "threads"))
-"""Folders whose code `run` puts under a program that knows nothing of it."""
+"""Folders with code that `run` puts under an unmodified program."""
 MOST_EXCEPTIONS = 1000
 """Causes, contexts and members of groups that are looked at."""
 

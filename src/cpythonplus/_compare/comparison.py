@@ -91,7 +91,7 @@ class Comparison:
 
     commands: Mapping[Side, Sequence[str]]
     rounds: int
-    """As many as were asked for."""
+    """The requested number."""
     samples: tuple[Sample, ...]
     service: Settings | None = None
 

@@ -35,7 +35,7 @@ from cpythonplus._compare.load import Load, Settings
 from cpythonplus._compare.statistics import percentile
 
 TIMEOUT_S = 10.0
-"""How long an answer is waited for, and how long after its end an open loop goes on."""
+"""The limit for an answer, and for the time that an open loop goes on after its end."""
 _PAUSE_S = 0.05
 """After a failure in a closed loop: a refused connection would be tried 10,000 times a second."""
 

@@ -26,10 +26,10 @@ class Settings:
     rate: float
     """Requests per second in the open loop."""
     duration_s: float = 10.0
-    """Of each loop."""
+    """The duration of each loop."""
     connections: int = 50
     wait_s: float = 30.0
-    """How long the first answer may take from the start on."""
+    """The limit for the first answer, from the start on."""
     loop: Loop = "open"
 
     @property
@@ -49,7 +49,7 @@ class Load:
     """The results of the requests of one loop."""
 
     latencies_ns: list[int] = field(default_factory=list)
-    """Of those that were answered, and as lower bounds the waits of those that never were."""
+    """The latencies of answered requests, and as lower bounds the waits of unanswered ones."""
     answered: int = 0
     """Complete answers within the loop's duration."""
     errors: dict[str, int] = field(default_factory=dict)

@@ -19,7 +19,7 @@ from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.signals import held
 
 GRACE_S = 5.0
-"""How long a program that is to end has before it is killed."""
+"""The time for a program to end before it is killed."""
 SHORTEST_INTERVAL_S = 0.02
 SHARE_OF_SAMPLING = 0.05
 """Part of the time that reading the memory may take: it holds up the program's page faults."""

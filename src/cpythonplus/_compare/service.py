@@ -20,7 +20,7 @@ from cpythonplus._compare.sides import Side
 from cpythonplus._compare.statistics import percentile
 
 STOP_S = 60.0
-"""How long a server may take to end."""
+"""The limit for the end of a server."""
 LONGEST_WARM_UP_S = 2.0
 _WARM_UP_SHARE = 0.2
 _POLL_S = 0.02

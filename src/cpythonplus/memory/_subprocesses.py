@@ -31,9 +31,9 @@ __all__ = ["ChildEndedError", "in_subprocess"]
 _T = TypeVar("_T")
 
 _GRACE_S = 10.0
-"""How long a child whose result is there may take to end, before it is killed."""
+"""The time for a child to end after its result, before it is killed."""
 _STATUS_S = 1.0
-"""How long the status of an ended child is waited for that another thread has read."""
+"""The time to wait for the status of an ended child that another thread has read."""
 _LONGEST_POLL_MS = 1e9
 """poll(2) takes some weeks, no more."""
 _ALIGNMENT = 64  # of a buffer in the file: a cache line
@@ -43,7 +43,7 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 _MESSAGE = struct.Struct("=BQQ")
 _RETURNED, _RAISED = range(2)
 _Message = tuple[int, "memoryview[int]", int]
-"""_RETURNED or _RAISED, the file mapped, where its table begins."""
+"""_RETURNED or _RAISED, the mapped file, the offset of its table."""
 
 
 class ChildEndedError(RuntimeError):

@@ -37,7 +37,7 @@ _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
 _HALFWAY_FROM_S = 20.0
 _LOOK_SHARE = 0.25
-"""So much of the time passes before memray traces: what grows decides on what it traces."""
+"""The share of the time before memray traces; the growth until then decides what it traces."""
 _LEAST_LOST = 64 << 10
 _SHORTEST_S = 0.1
 _LONGEST_S = 1e6

@@ -26,7 +26,7 @@ OWN = (
     (NO_DOCTOR, "", f"Turn off: {_FEATURES['doctor'].summary}."),
     (MALLOC, _ALLOCATOR.metavar or "", f"{_ALLOCATOR.help[0].upper()}{_ALLOCATOR.help[1:]}."),
 )
-"""Options that are read here: what is typed, how its value is called (empty: a switch), help."""
+"""Options that are read here: the flag, the name of its value (empty: a switch), help."""
 
 
 def main(arguments: list[str]) -> int:

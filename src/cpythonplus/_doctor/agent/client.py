@@ -32,10 +32,10 @@ _ANSWER_TIMEOUT_S = 120.0
 """For a whole answer: a census of twenty million objects takes seconds, and the GIL may be long in
 coming."""
 _ABSENCE_S = 2.0
-"""So long a process may be without its socket: around a fork."""
+"""The longest time without a socket, around a fork."""
 _LOOK_S = 0.01
 _LARGEST = 64 << 20
-"""Bytes of an answer; those of large programs have a tenth of it."""
+"""The most bytes of an answer; answers of large programs have a tenth of it."""
 
 
 class AskError(RuntimeError):

@@ -19,9 +19,9 @@ _LIMIT_S = 10.0
 _LOOK_S = 0.005
 _OWNERS = ("real", "effective", "saved", "file system")
 _LONGEST = 4000
-"""As much is read of what the process says."""
+"""The most bytes that are read of the process's result."""
 _IDLE_MS = 30_000
-"""After that the process stops to listen by itself, should the doctor be gone."""
+"""The process stops listening after this time without a client, if the doctor is gone."""
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 # Runs in the process: in a namespace of its own, in its main thread, between two instructions.

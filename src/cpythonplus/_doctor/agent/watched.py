@@ -25,7 +25,7 @@ _OF_CENSUS = ("objects", "size_bytes", "pause_ns")
 _OWNERS = 10
 _LOOKS_PER_COPY = 10
 _SHORT_S = 0.2
-"""What takes longer, in the process or a copy of it, gets at most a tenth of the time."""
+"""A part that takes longer, in the process or a copy of it, gets at most a tenth of the time."""
 _LOOKS_PER_PAUSE = 50
 """A part that stopped the process for P seconds is asked for again after this many P, so that it
 loses at most 2 % of its time."""

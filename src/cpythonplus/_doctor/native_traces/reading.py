@@ -22,7 +22,7 @@ __all__ = ["need_memray", "read"]
 
 _DUMP: Final = "import sys, memray; memray.dump_all_records(sys.argv[1])"
 _MOST_STACKS: Final = 2000
-"""Of those that keep most, libraries are looked up."""
+"""The stacks that keep most: only their libraries are looked up."""
 _MOST_ROWS: Final = 50
 _MOST_SYMBOLS: Final = 3
 _MOST_FRAMES: Final = 40
@@ -30,7 +30,7 @@ _LEAST_SHARE: Final = 0.001
 _UNKNOWN: Final = "<unknown>"
 _INTERPRETER: Final = ("python3", "libpython3")
 _RUNTIME: Final = ("libc.", "libc-", "libpthread", "ld-", "libstdc++", "libgcc", "libm.", "_memray")
-"""What everybody takes memory through."""
+"""Libraries that all allocations go through."""
 _PACKAGES: Final = ("site-packages", "dist-packages")
 _PYTHON: Final = "Python"
 

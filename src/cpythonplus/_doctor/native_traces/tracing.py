@@ -24,7 +24,7 @@ __all__ = ["forget", "ready", "trace"]
 _LARGEST: Final = 64 << 20
 """Bytes of the file: some 14 million allocations."""
 _FREE_TIMES: Final = 4
-"""So many times the file has to be free on its disk."""
+"""The free space on the disk, as a multiple of the file."""
 _LOOK_MS: Final = 100
 _files: list[IO[bytes]] = []
 """The file of the last trace, until the doctor has read it."""

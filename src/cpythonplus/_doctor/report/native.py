@@ -10,7 +10,7 @@ from cpythonplus._doctor.report.owners import with_package
 __all__ = ["PYTHON", "native_layout", "native_place", "native_sentence"]
 
 PYTHON: Final = "Python"
-"""The library of what Python's own objects take."""
+"""The name of the library that allocates Python's own objects."""
 _ENDED: Final = {
     "fork": "; it ended early, because the program forked or ended",
     "size": "; it ended early, because its file was full",

@@ -34,23 +34,23 @@ __all__ = ["Statement", "statements"]
 
 _FINDINGS: Final = 4
 _CAUSES: Final = 12
-"""As many at most are told of growth."""
+"""The most sentences about growth."""
 _SMALLEST_STEADY: Final = 64 << 10
 _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
-"""What is less than both is not worth a sentence."""
+"""A finding below both limits is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
 _LATER_SHARE: Final = 0.05
 _LEAST_ALIKE: Final = 0.1
 _MOST_ALIKE: Final = 1.25
-"""What is taken at one line, of what no object explains: more than that is something else."""
+"""The most that one line may have allocated, as a multiple of the unexplained memory."""
 _PARTS_NAMED: Final = 3
 _NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
 _DOCTOR: Final = "cpythonplus doctor "
 _ALARMING_SHARE: Final = 1 / 3
 _ALARMING_BYTES: Final = 16 << 20
-"""Who refers to the objects of a built-in type is worth asking from both on."""
+"""The referrers of a built-in type's objects are worth asking for above both limits."""
 _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 """A class by a name that a shell takes as it is."""
 _DICT_OF: Final = "dict of "
@@ -59,7 +59,7 @@ _MANY_THREADS: Final = 100
 _MANY_MORE: Final = 50
 _MANY_TASKS: Final = 1000
 _MANY_CLASSES: Final = 100
-"""Of one kind; fewer are usual."""
+"""The number of one kind; fewer are usual."""
 _PROBLEMS: Final = {
     "c_heap": "{size} is free inside the C library's heap, which returns only what lies above "
     "its last block.{top}",
@@ -74,7 +74,7 @@ _PROBLEMS: Final = {
     "in_use": "{size} is in use: it is not returned because something holds it.",
     "nothing": "{size} is free but kept by the allocators.",
 }
-"""What each kind of advice on resident memory is about."""
+"""The subject of each kind of advice on resident memory."""
 _MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
 _NOTHING_REFERS: Final = "nothing on the heap refers to them"
 _LONG_S: Final = 600
@@ -108,7 +108,7 @@ _PARTS_GROWN: Final = {
     "shared": ("Shared memory has", ""),
     "files": ("Mapped files have", ""),
 }
-"""What is said of a part of resident memory that has grown, and why, if it is C code's."""
+"""The words for a part of resident memory that has grown, and the cause, if it is C code's."""
 
 
 @dataclass(frozen=True)

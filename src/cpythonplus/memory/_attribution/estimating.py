@@ -15,19 +15,19 @@ __all__ = ["Estimate", "by_rows", "mean", "trimmed"]
 
 _PASSES: Final = 8
 _USUAL: Final = 1.4826
-"""Of a normal distribution, the standard deviation by the median of what it is away."""
+"""The ratio of a normal distribution's standard deviation to its median absolute deviation."""
 _FAR: Final = 4.0
 _CLOSE: Final = 256.0
-"""Bytes: what is off by less, fits."""
+"""Bytes: a row with a smaller deviation fits."""
 _SPARE: Final = 4
-"""So many more equations than unknowns are wanted."""
+"""The least number of equations beyond the unknowns."""
 _TRIMMED_SHARE: Final = 0.05
 _LEAST_TRIMMED: Final = 16
 _PARTNER: Final = 0.5
 _ROUNDING: Final = 1e-11
-"""Of what the equations say of a name; a weight below that would be lost beside it."""
+"""The least prior weight, as a share of the equations' weight: a smaller one would be lost."""
 _OPEN_SHARE: Final = 1e-3
-"""So large a part of a solution is by such a weight where no equation tells names apart."""
+"""If prior knowledge is a larger share of a solution, no equation tells the names apart."""
 
 
 class Estimate(NamedTuple):
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
 
 Weighed = Sequence[tuple[int, float]]
-"""So many calls, and what all of them came with."""
+"""Numbers of calls, and the growth by all of them."""
 
 
 def mean(entries: Weighed) -> Estimate:

@@ -12,7 +12,7 @@ __all__ = ["FIRST", "Entry", "Name", "Point", "Rows", "Series"]
 _ENTRIES: Final = 128
 _FIELDS: Final = 5
 FIRST: Final = 8
-"""So many first calls are measured as soon as possible, and are the warm-up."""
+"""The number of first calls that are measured as soon as possible; they are the warm-up."""
 
 
 class Entry(NamedTuple):

@@ -21,7 +21,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TOO_LONG_NS: Final = 2_000_000
 _STRIKES: Final = 3
 _YOUNG: Final = 0
-"""What survives a collection within a call waits for a later one: it is told by the whole."""
+"""The generation to collect. Garbage that survives shows in the growth of the whole process."""
 
 
 class Mark(NamedTuple):

@@ -466,7 +466,7 @@ class Recorder:
 _recorder: Recorder | None = None
 _options: tuple[float, int] = (SHARE, NAMES)
 _naming = threading.RLock()
-"""Also who makes the recorder; a finalizer may come in between."""
+"""Guards new names, and making the recorder; a finalizer may come in between."""
 _follows_forks = False
 
 

@@ -27,7 +27,7 @@ __all__ = ["reported"]
 
 _LEAST_ENTRIES: Final = 8
 _LEAST_BYTES: Final = 16.0
-"""Of a call: less than one small object is noise."""
+"""Bytes of a call: less than one small object is noise."""
 _LEAST_TOGETHER: Final = 64.0
 _LEAST_GROWN: Final = 32 << 10
 _LEVELS_OFF: Final = 0.4
@@ -35,7 +35,7 @@ _TOLD_ERRORS: Final = 2.0
 _WARM_ERRORS: Final = 4
 _UNCLEAR_SHARE: Final = 0.25
 _MOST_TOLD: Final = 16
-"""Names of which the shares are worked out where they overlap."""
+"""The most names whose shares are estimated if they overlap."""
 _MARGIN: Final = 1.25
 _MIDDLE: Final = 0.1
 _SPARE_ROWS: Final = 6

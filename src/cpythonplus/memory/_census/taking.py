@@ -25,9 +25,9 @@ class _Class(NamedTuple):
     type: type
     own: _Sum
     owned: _Sum
-    """Of these, the dicts that have an owner."""
+    """The part of `own` in dicts that have an owner."""
     dicts: _Sum
-    """Of its instances."""
+    """The dicts of its instances."""
     itself: _Sum
     dict_bytes: int
 

@@ -37,9 +37,9 @@ class Role(enum.Enum):
     """The use of a reference for naming a cycle."""
 
     NATURAL = enum.auto()
-    """How exceptions, tracebacks, frames and functions hang together; nobody wrote it."""
+    """A reference between exceptions, tracebacks, frames and functions that no program text has."""
     VARIABLE = enum.auto()
-    """A local or free variable: where a name begins."""
+    """A local or free variable; a name begins with it."""
     PART = enum.auto()
     """An attribute or an item that can be stored again."""
     INDEX = enum.auto()

@@ -12,9 +12,9 @@ from cpythonplus.memory._cycles.report import Hoard
 __all__ = ["find_hoards"]
 
 _LARGE_BYTES = 16 * 1024
-"""Below that an exception that lives is nobody's trouble."""
+"""Smaller hoards are left out."""
 _NAMED_MAX = 500
-"""So many exceptions get their holder looked for; the others count with those of their line."""
+"""The most exceptions whose holder is looked for; others count with those of their line."""
 
 
 def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:

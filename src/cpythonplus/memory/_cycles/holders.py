@@ -26,7 +26,7 @@ from cpythonplus.memory._cycles.looking import (
 __all__ = ["every_object", "find_holders"]
 
 _LEVELS = 5
-"""So many containers may lie in each other: holder.attribute -> dict -> list -> exception."""
+"""The most containers inside each other: holder.attribute -> dict -> list -> exception."""
 # By id: a metaclass may have its own __eq__ and __hash__.
 _PLAIN = {id(kind) for kind in (list, tuple, set, frozenset, deque)}
 _OWN = tuple(__file__.rpartition("/memory/")[0] + room for room in ("/memory/", "/_doctor/"))

@@ -34,9 +34,9 @@ from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
 __all__ = ["Watch", "name_always", "watch"]
 
 _ROUNDS = 5
-"""How often the end of a watch collects: what is freed may leave new garbage behind."""
+"""The collections at the end of a watch: freed objects may leave new garbage behind."""
 _PATIENCE_S = 1.0
-"""How long the end of a watch waits for a collection in another thread."""
+"""The time that the end of a watch waits for a collection in another thread."""
 _NAMING_S = 2.0
 """Naming may take so long at once, and ..."""
 _NAMING_SHARE = 0.2
@@ -46,7 +46,7 @@ For programs at work, whose requests wait meanwhile. A verdict must not depend o
 `name_always`."""
 
 _KEYS_MAX = 10_000
-"""So many keys are told apart: a program that makes ever new code would have ever new ones."""
+"""The most keys that are told apart: a program that always makes new code has always new keys."""
 
 _UNNAMED = Cause(Kind.OTHER, Place(), "?", "objects of too many different shapes to name each", "-")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 __all__ = ["Counts", "explain"]
 
 SHARED_NAMES = 30
-"""So many names of attributes a class shares among its instances, and no more."""
+"""The most attribute names that a class shares among its instances."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ _Small: TypeAlias = tuple[int, int, int, list[dict[Any, Any]]]
 _Huge: TypeAlias = tuple[Any, int, int, int, int]
 
 _NAMED = 5
-"""So many keys are named."""
+"""The most keys that are named."""
 _MOST_SHARED = 29
-"""So many keys the interpreter shares, and no more."""
+"""The most keys that the interpreter shares."""
 
 _SHARED = "rows = list(memory.share_keys(rows))"
 _PARSED = "json.loads(text, object_pairs_hook=memory.shared_dict)"

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "doctest", "xdist", "execnet", "hypothesis")
 _OWN = f"{Path(__file__).parent}/"
 _RAISES = re.compile(r"\._(?:excinfo|traceback)\b")
-"""Attributes by which what `pytest.raises() as caught` returns holds the exception."""
+"""Attributes by which the result of `pytest.raises() as caught` holds the exception."""
 
 _PROXIED = "f._proxied_tests"
-"""What `hypothesis.given` closes, in a function that it makes look like one of the test's file."""
+"""The cycle of `hypothesis.given`, in a function that looks like one of the test's file."""
 
 _ANYIO = "/anyio/_backends/"
-"""Where anyio has, beside what programs use, the class TestRunner of its plugin."""
+"""The folder of anyio that has its plugin's class TestRunner beside code for programs."""
 
 
 class Machinery:

@@ -27,14 +27,14 @@ __all__ = [
 _PROC: Final = "/proc/self"
 _SHARED: Final = "/dev/shm"  # noqa: S108  # a name
 _RANDOM: Final = re.compile(r"[0-9A-Za-z]*\d[0-9A-Za-z]*|(?<=mp-)\w+|(?<=_)[a-f]{8}$")
-"""What is another in each name: numbers, and what multiprocessing draws."""
+"""The random parts of names: numbers, and the characters that multiprocessing draws."""
 _DELETED: Final = " (deleted)"
 _MOST_MAPS: Final = 16 << 20
 _MOST_SOCKETS: Final = 4 << 20
 """Bytes of a table of the kernel's that are read."""
 _LISTENS: Final = "0A"
 _MAPPED: Final = bytes(10) + b"\xff\xff"
-"""What an address of version 4 begins with in version 6."""
+"""The first bytes of an IPv4 address in IPv6."""
 
 
 def entries(folder: str) -> int:

@@ -63,7 +63,7 @@ _MOST_WAYS: Final = 3
 _EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
-"""What the examination itself has brought is not told."""
+"""Names of the examination itself begin like this; they are not told."""
 
 
 class _Look:
@@ -257,7 +257,7 @@ def owners() -> Owners:
 # ---- for a doctor outside -----------------------------------------------------------------------
 
 _marks: dict[str, Mark] = {}
-"""By who has made them: each doctor chooses a name for itself, "" is the program's own."""
+"""By the doctor's name, which each doctor chooses itself; "" is the program's own."""
 
 
 def mark(doctor: str = "") -> dict[str, object]:

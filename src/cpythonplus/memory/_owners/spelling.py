@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Step = tuple[str, Any, str]
-"""How one object refers to the next, by what, and the class of that."""
+"""The kind of reference to the next object, its label, and the class of that object."""
 
 LIBRARIES: Final = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
 """The last line of the program itself tells more than that of a library which it uses."""

@@ -11,7 +11,7 @@ from cpythonplus.memory._resident.snapshot import Snapshot
 __all__ = ["name"]
 
 _NAMED = 5
-"""For so many pins of each kind a holder is looked for."""
+"""The most pins of each kind whose holder is looked for."""
 _LEAST_BYTES = 1 << 20
 """An arena's size: no holder is looked for of what keeps less."""
 _LONGEST_S = 10

@@ -37,7 +37,7 @@ class Ledger:
     mappings: list[Mapping]
     parts: dict[str, int] = field(default_factory=dict)
     taken: list[tuple[int, int]] = field(default_factory=list)
-    """Pieces of mappings that are known, (start, end)."""
+    """Assigned pieces of mappings, (start, end)."""
     files: dict[tuple[str, str], int] = field(default_factory=dict)
     """Bytes by part and path, of the parts that are of files."""
 
