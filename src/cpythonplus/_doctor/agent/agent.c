@@ -493,8 +493,7 @@ retire(void)
         give_up();
         plus_own_thread_let_go(&agent.keeper);
         agent.state = OFF;
-        agent.wanted = agent.wanted &&
-                       agent.opened < 0; /* opening the socket may succeed after the next fork */
+        agent.wanted = agent.wanted && agent.opened < 0; /* opening may succeed after a fork */
         pthread_cond_broadcast(&agent.told);
     }
 }

@@ -40,7 +40,7 @@ failure(size_t *length)
 
     for (size_t i = 0; i < name_length; i++) {
         if (!Py_ISALNUM(name[i]) && name[i] != '.' && name[i] != '_') {
-            return NULL; /* a JSON string would need escapes */
+            return NULL; /* a class made by hand: its name would need escapes in JSON */
         }
     }
     char *text = malloc(sizeof before + name_length + sizeof after);

@@ -41,7 +41,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HIGHEST 960 /* higher numbers are not reused soon, and lower ones need no larger table */
+#define HIGHEST 960 /* numbers from here on are not reused soon, and need no larger table */
 #define SPARE 32    /* below the limit, so that the program keeps its last numbers */
 
 #ifndef CLOSE_RANGE_UNSHARE

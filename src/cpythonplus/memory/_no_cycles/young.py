@@ -58,7 +58,7 @@ class Young:
         self._looked = False
         self._certain: list[Cycle] = []
         self.found_during: list[Cycle] = []
-        """What full collections have found, whoever left it; for the user to clear."""
+        """The findings of full collections, of any test; the user clears them."""
         self._thresholds: tuple[int, int, int] | None = None
         self._own_thresholds: tuple[int, int, int] | None = None
         self._uncertain_from = _OLDEST if self.exact else 1

@@ -33,9 +33,9 @@ class TrimStep:
     """By how much resident memory is less after it; negative where other threads took more."""
     took_ns: int
     note: str
-    """What was done, or why it could not be."""
+    """The action, or the reason why there was none."""
     left_bytes: int = 0
-    """What stays free between blocks in use."""
+    """Memory that stays free between blocks in use."""
 
 
 @dataclass(frozen=True, slots=True)
