@@ -1,1 +1,1 @@
-"""The command line, `cpythonplus`: it parses and prints, and the rooms do the work."""
+"""The command line, `cpythonplus`: it parses and prints, and other packages do the work."""

@@ -1,6 +1,6 @@
-"""Reading a command line by hand: what all commands have in common, below them.
+"""Reads a command line by hand: the parts that all commands share.
 
-Imports next to nothing: argparse costs 5 ms, and `cpythonplus run` is on the way of every start.
+Imports next to nothing: argparse costs 5 ms, and each start of `cpythonplus run` pays it.
 """
 
 from cpythonplus._base.text.suggesting import suggestion
@@ -9,11 +9,11 @@ __all__ = ["UsageError", "help_line", "suggestion", "take_value", "unknown"]
 
 
 class UsageError(Exception):
-    """Something that the caller has to put right; its text is the line that is shown."""
+    """A mistake of the caller; its text is the line that is shown."""
 
 
 def unknown(what: str, word: str, known: list[str], command: str) -> UsageError:
-    """Return the error for a word that is none of the `known` ones, as `what` calls them."""
+    """Return the error for a word that is none of `known`; what: the kind of word."""
     hint = suggestion(word, [*known, "--help"])
     return UsageError(f"unknown {what} {word!r}{hint}; see {command} --help")
 
@@ -21,7 +21,7 @@ def unknown(what: str, word: str, known: list[str], command: str) -> UsageError:
 def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
     """Take an option off `words`, and return its value: `--x=value`, or the next word.
 
-    wanted: whether it has one; the value of a switch is "1". UsageError where that does not fit.
+    wanted: whether it has a value; the value of a switch is "1". UsageError if that does not fit.
     """
     word = words.pop(0)
     attached = word.startswith(f"{flag}=")

@@ -1,6 +1,6 @@
-"""Telling something when the process ends, whatever the program has done to it by then.
+"""Reports at the end of the process, whatever the program has done to it by then.
 
-Whatever happens in here, the program's exit status stays what it is, and nothing is raised.
+The program's exit status is never changed, and nothing is raised.
 """
 
 # Nothing may be raised, and the module is on the start-up path, so pathlib and contextlib are not
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-# Before the program changes them.
+# read before the program changes it
 _ARGUMENTS = tuple(sys.orig_argv)
 WIDTH_OF_A_COMMAND = 60
 """Columns of the program's command line in a heading."""
@@ -33,16 +33,17 @@ def register(
     *,
     at_sigterm: bool = False,
 ) -> None:
-    """Have `report(*arguments)` called when the process ends the normal way; forked children, too.
+    """Call `report(*arguments)` when the process ends the normal way; forked children do, too.
 
-    Registered before the program begins, so called last, after the program's own functions.
-    what: how the line calls it that tells why there is none. at_sigterm: also before SIGTERM ends
-    the process, unless the program handles that itself: containers and services are stopped by it.
+    Registered before the program begins, so called last, after the program's own functions. what:
+    the name of the report in the line that tells why there is none. at_sigterm: also before SIGTERM
+    ends the process, unless the program handles that itself: containers and services are stopped by
+    it.
     """
-    # Now: at the end there may be no way to it (chroot, descriptors used up).
+    # Import it now: at the end it may be out of reach (chroot, descriptors used up).
     import cpythonplus._base.files  # noqa: F401
 
-    # Before the program changes it: its own folder may hold a json.py or a rich.py.
+    # Read it before the program changes it: its own folder may hold a json.py or a rich.py.
     path = [*sys.path, os.path.dirname(os.path.dirname(os.path.dirname(__file__)))]
     atexit.register(_at_exit, report, arguments, what, path)
     if at_sigterm:
@@ -77,7 +78,7 @@ def _at_exit(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             report(*arguments)
-    except BaseException as error:  # a second Ctrl-C too
+    except BaseException as error:  # a second Ctrl-C, too
         tell(f"cannot make the {what}: {error!r}")
     finally:
         sys.path = saved
@@ -85,11 +86,11 @@ def _at_exit(
 
 
 def _restore_interrupt() -> None:
-    """Have a program that an uncaught KeyboardInterrupt ended still die of SIGINT.
+    """Make a program that an uncaught KeyboardInterrupt ended still die of SIGINT.
 
     CPython notes such an end in a flag and sends itself SIGINT at the very end; but each `exec` or
-    `eval` of a string clears the flag, and the modules imported here do that (dataclasses). One
-    that raises KeyboardInterrupt sets it again.
+    `eval` of a string clears the flag, and the modules imported here do that (dataclasses). An
+    `exec` that raises KeyboardInterrupt sets the flag again.
     """
     if getattr(sys, "last_type", None) is KeyboardInterrupt:
         try:
@@ -101,7 +102,7 @@ def _restore_interrupt() -> None:
 def file_of_this_process(file: str | None, program_pid: int) -> str | None:
     """Return the file that this process writes: `%p` in its name is the pid.
 
-    Without `%p` only the program writes it, so that no child of it overwrites what it has told.
+    Without `%p` only the program writes it, so that no child overwrites the program's report.
     """
     if file is None or ("%p" not in file and os.getpid() != program_pid):
         return None
@@ -109,10 +110,10 @@ def file_of_this_process(file: str | None, program_pid: int) -> str | None:
 
 
 def write_file(path: str, text: str) -> None:
-    """Write `text` as `files.write_output` does; where that fails, one line tells it."""
+    """Write `text` as `files.write_output` does; if that fails, tell it in one line."""
     from cpythonplus._base.files import write_output
 
-    flush_program_output()  # which may go to the same place
+    flush_program_output()  # the program's output may go to the same file
     try:
         write_output(path, text)
     except OSError as error:
@@ -120,7 +121,7 @@ def write_file(path: str, text: str) -> None:
 
 
 def json_text(content: "Mapping[str, object]") -> str:
-    """Return `content` as JSON, with what tells which process it is about."""
+    """Return `content` as JSON, with the identity of the process."""
     import json
 
     about = {"pid": os.getpid(), "argv": _ARGUMENTS, "python": sys.version}
@@ -128,7 +129,7 @@ def json_text(content: "Mapping[str, object]") -> str:
 
 
 def write_report(text: str, output: object, program_pid: int) -> None:
-    """Write the report of a process: to the file that `output` names, without one to stderr."""
+    """Write the report of a process to the file `output`, or to stderr if it is None."""
     if output is None:
         flush_program_output()
         write_to_stderr(text)
@@ -139,29 +140,29 @@ def write_report(text: str, output: object, program_pid: int) -> None:
 
 
 def command_line() -> str:
-    """Return the command line of the process, cut to something that can stand in a heading."""
+    """Return the command line of the process, cut to the length of a heading."""
     text = visible(" ".join(" ".join(_ARGUMENTS[1:]).split()))
     return text if len(text) <= WIDTH_OF_A_COMMAND else text[: WIDTH_OF_A_COMMAND - 3] + "..."
 
 
 def flush_program_output() -> None:
-    """Have what the program printed come first, where both go to the same file.
+    """Flush the program's output, so that it comes first if both go to the same file.
 
-    If this fails, it fails again, and is told, when the interpreter flushes.
+    If this fails, it fails again, and is reported, when the interpreter flushes.
     """
     for stream in (sys.__stdout__, sys.__stderr__):
         try:
             if stream is not None:
                 stream.flush()
-        except (OSError, ValueError, RuntimeError):  # a signal has come in the middle of a write
+        except (OSError, ValueError, RuntimeError):  # a signal came in the middle of a write
             pass
 
 
 def write_to_stderr(text: str) -> None:
-    """Write `text` to standard error, or as much as it takes; a broken or closed one is survived.
+    """Write as much of `text` to standard error as it takes; ignore a broken or closed one.
 
-    Past the stream object: data that it could not get rid of would make Python exit with 120. And
-    with SIGPIPE held back: a program may have set it to end the process.
+    Not through the stream object: if it could not write all data, Python would exit with 120.
+    SIGPIPE is held back, because a program may have set it to end the process.
     """
     import signal
 
@@ -182,7 +183,7 @@ def write_to_stderr(text: str) -> None:
 
 
 def tell(message: str) -> None:
-    """Write one line of ours on standard error, if that can be."""
+    """Write one line of ours on standard error, if possible."""
     try:
         write_to_stderr(f"cpythonplus: {visible(' '.join(message.split()))}\n")
     except BaseException:

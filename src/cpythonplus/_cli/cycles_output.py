@@ -1,8 +1,8 @@
-"""`cpythonplus doctor cycles`: the watch that runs beside the program, and its report at exit.
+"""`cpythonplus doctor cycles`: the watch that runs with the program, and its report at exit.
 
-Told by a process that ends the normal way: its program returns, raises, calls sys.exit or is
-interrupted. Nothing is told by one that ends by os._exit (multiprocessing's forked workers do), by
-a signal's default action or by exec: no code of ours runs there.
+A process reports if it ends the normal way: its program returns, raises, calls sys.exit or is
+interrupted. A process that ends by os._exit (multiprocessing's forked workers do), by a signal's
+default action or by exec does not report: no code of ours runs there.
 """
 
 import os
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 def register(program_pid: int, values: "Mapping[str, object]") -> None:
-    """Begin to watch, and have the report told at exit; values: of the options that were given.
+    """Begin to watch, and report at exit; values: of the given options.
 
-    A forked child tells nothing, unless children are to be watched: then what it leaves itself.
+    A forked child reports its own garbage, and only if children are to be watched.
     """
     kinds = str(values["kinds"]).split(",") if "kinds" in values else None
     watch = cycles.watch(kinds=kinds, hoards="no_hoards" not in values)
     told = (watch, program_pid, dict(values))
     at_exit.register(_report, told, "cycles report", at_sigterm=True)
-    # What the parent has left so far is the parent's. Not stopped here where nothing is told: a
-    # full collection at each fork would cost more than to go on watching.
+    # Garbage of the parent so far is the parent's. If the child reports nothing, it still goes on
+    # watching: to stop here would cost a full collection at each fork.
     os.register_at_fork(after_in_child=watch.take)
     watch.start()
 
@@ -35,8 +35,8 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
 def _text(report: cycles.Report, top: int | None) -> str:
     """Return the report for people.
 
-    Importing modules leaves classes behind: enumerations, for instance, that take the place of
-    plain ones. Nobody has to do anything about these, so they are no lines of it.
+    Imports leave classes behind, for instance enumerations that replace plain ones. Nobody has to
+    change anything about these, so they are left out.
     """
     shown = [each for each in report.cycles if not _is_of_an_import(each)]
     left_out = len(report.cycles) - len(shown)
@@ -53,7 +53,7 @@ def _is_of_an_import(cycle: cycles.Cycle) -> bool:
 
 
 def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]") -> None:
-    # Also where nothing is told: the collector is left as the interpreter's end expects it.
+    # Also without a report: the interpreter's end expects the collector unchanged.
     report = watch.stop()
     if os.getpid() != program_pid and "children" not in values:
         return

@@ -1,6 +1,6 @@
-"""`cpythonplus doctor run`: the program is watched for cycles, and examined when it ends.
+"""`cpythonplus doctor run`: watches the program for cycles, and examines it when it ends.
 
-Told by the process of the program if it ends the normal way, as `doctor cycles` is: see
+The process of the program reports if it ends the normal way, as for `doctor cycles`: see
 `cycles_output.py`.
 """
 
@@ -19,7 +19,7 @@ _TOP = 10
 
 
 def register(program_pid: int, values: "Mapping[str, object]") -> None:
-    """Begin to watch, and have the process examined at exit; values: of the given options."""
+    """Begin to watch, and examine the process at exit; values: of the given options."""
     watch = cycles.watch()
     if values.get("growth"):
         from cpythonplus._doctor.agent.examining import examine
@@ -31,13 +31,13 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
 
 
 def _report(watch: cycles.Watch, program_pid: int, values: "Mapping[str, object]") -> None:
-    # Also where nothing is told: the collector is left as the interpreter's end expects it.
+    # Also without a report: the interpreter's end expects the collector unchanged.
     found = watch.stop()
     if os.getpid() != program_pid:
         return
     from cpythonplus._doctor.agent.examining import examine
 
-    # Nothing else has been imported by now that would count as the program's.
+    # Until here nothing was imported that would count as the program's.
     examination = {**examine(), "cycles": found.as_json()}
     if values.get("growth"):
         examination.update(examine(["growth"]))

@@ -1,12 +1,12 @@
-"""The features that `cpythonplus run` can switch on: the one table that everything else reads.
+"""The features that `cpythonplus run` can switch on, in one table.
 
 A new feature is one entry in `FEATURES`: the command line, its help, `--show`, the environment
 string that carries the choice into the started interpreter, and the activation there, all follow
 from it.
 
-Imported both by the runner and by every interpreter that it starts, so it imports nothing that is
-not loaded anyway: not even `dataclasses`, which would cost 11 ms. What a feature needs is imported
-by its `activate`.
+The runner and every interpreter that it starts import this module, so it imports nothing that is
+not loaded anyway: not even `dataclasses`, which would cost 11 ms. The `activate` of a feature
+imports its own modules.
 """
 
 # Importing pathlib would cost more than all of this.
@@ -44,9 +44,9 @@ class Option:
         """Describe an option.
 
         flag: as typed, `--grace-us`; field: its key in the environment string and in `activate`.
-        metavar: how the help calls the value; None for a switch, whose value is then "1".
-        check: the typed text to the text that is carried; ValueError says what is wrong with it.
-        decode: the carried text to the value that `activate` gets.
+        metavar: the name of the value in the help; None for a switch, whose value is then "1".
+        check: turns the typed text into the carried text; ValueError tells the mistake. decode:
+        turns the carried text into the value for `activate`.
         """
         self.flag = flag
         self.field = field
@@ -57,7 +57,7 @@ class Option:
 
 
 class Feature:
-    """Something that `cpythonplus run` switches on in the started interpreter."""
+    """A part of cpythonplus that `cpythonplus run` switches on in the started interpreter."""
 
     def __init__(
         self,
@@ -75,13 +75,14 @@ class Feature:
         """Describe a feature.
 
         activate: called in the started interpreter, before the program, with the decoded values of
-            the options that were given (by field). Whatever it raises ends the start: one line, 2.
+            the given options (by field). Any exception ends the start: one line, status 2.
         by_default: on unless `--no-NAME` is given; otherwise any of its options switches it on.
-        defaults: what holds for the options that were not given, for the help and `--show`.
-        command: the one that offers it, and that messages begin with.
-        prepare: called by the runner with the carried texts and the environment that the program is
-            going to have: it may change both. ValueError says what is wrong.
-        refusal: returns why this interpreter cannot have it, for `--show`; nothing if it can.
+        defaults: the values of options that were not given, for the help and `--show`.
+        command: the command that offers it; messages begin with it.
+        prepare: called by the runner with the carried texts and the environment of the program; it
+            may change both. ValueError tells the mistake.
+        refusal: returns the reason why this interpreter cannot have it, for `--show`; "" or None
+            if it can.
         """
         self.name = name
         self.summary = summary
@@ -100,12 +101,12 @@ class Feature:
 
 
 class Run:
-    """What one `cpythonplus run` asks for, as the started interpreters see it.
+    """One `cpythonplus run`, as the started interpreters see it.
 
     home: folder of the cpythonplus package that the runner belongs to; python: the kind of
-    interpreter, see `python_tag`. An interpreter where one of them differs is another installation.
-    pid: of the process that the runner became (exec keeps it): tells the program from its children.
-    children: whether interpreters that the program starts are to be like it.
+    interpreter, see `python_tag`. If one of them differs, the interpreter is of another
+    installation. pid: of the process that the runner became (exec keeps it): tells the program from
+    its children. children: whether interpreters that the program starts get the features, too.
     features: carried values by feature name, then by field; a feature that is missing is off.
     """
 
@@ -143,7 +144,7 @@ class Run:
 
     @classmethod
     def decode(cls, text: str) -> "Run":
-        """Return what was encoded; ValueError for anything that it cannot have written."""
+        """Return the decoded Run; ValueError for a text that `encode` cannot have written."""
         run = cls("", "", 0, {}, children=True)
         for pair in text.split(";"):
             key, equals, value = pair.partition("=")
@@ -167,7 +168,7 @@ class Run:
 
 
 def whole_number(text: str) -> str:
-    """Serve as `check` of an option that takes an integer. The feature judges its range."""
+    """Check an option that takes an integer. The feature judges its range."""
     try:
         return str(int(text))
     except ValueError:
@@ -175,7 +176,7 @@ def whole_number(text: str) -> str:
 
 
 def number(text: str) -> str:
-    """Serve as `check` of an option that takes a float. The feature judges its range."""
+    """Check an option that takes a float. The feature judges its range."""
     try:
         return repr(float(text))
     except ValueError:
@@ -183,7 +184,7 @@ def number(text: str) -> str:
 
 
 def signal_number(text: str) -> str:
-    """Serve as `check` of an option that takes a signal: `SIGUSR1`, `usr1` or `10`."""
+    """Check an option that takes a signal: `SIGUSR1`, `usr1` or `10`."""
     import signal
 
     name = f"SIG{text.upper().removeprefix('SIG')}"
@@ -198,7 +199,7 @@ def signal_number(text: str) -> str:
 
 
 def cycle_kinds(text: str) -> str:
-    """Serve as `check` of an option that takes kinds of cycles, with commas between them."""
+    """Check an option that takes kinds of cycles, separated by commas."""
     from cpythonplus.memory.cycles import Kind
 
     names = [name.strip() for name in text.split(",")]
@@ -210,7 +211,7 @@ def cycle_kinds(text: str) -> str:
 
 
 def positive_number(text: str) -> str:
-    """Serve as `check` of an option that takes an integer from 1 on."""
+    """Check an option that takes an integer from 1 on."""
     number = whole_number(text)
     if int(number) < 1:
         raise ValueError(f"expected a number of 1 or more, got {text!r}")
@@ -218,7 +219,7 @@ def positive_number(text: str) -> str:
 
 
 def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
-    """Return the `check` of an option that takes one of some words."""
+    """Return the `check` of an option that takes one of several words."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -233,13 +234,13 @@ def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
 
 
 def output_file(text: str) -> str:
-    """Serve as `check` of an option that names a file to be written; `%p` stands for the pid.
+    """Check an option that names an output file; `%p` stands for the pid.
 
-    Made absolute, for the program may change its working directory. A folder that does not exist
-    is told now: at exit it would be too late.
+    The path is made absolute, because the program may change its working directory. A folder that
+    does not exist is refused now: at exit it would be too late.
     """
     path = os.path.abspath(text)
-    # Exec keeps the pid, so this is the very name that the program is going to write.
+    # Exec keeps the pid, so the program will write exactly this name.
     folder, name = os.path.split(path.replace("%p", str(os.getpid())))
     if not text or text.endswith("/") or not name or os.path.isdir(os.path.join(folder, name)):
         raise ValueError(f"expected a file name, got {text!r}")
@@ -254,7 +255,7 @@ def output_file(text: str) -> str:
 
 
 def allocator(text: str) -> str:
-    """Serve as `check` of an option that names an allocator, or its library by a path."""
+    """Check an option that names an allocator, or its library by a path."""
     from cpythonplus.memory import allocators
 
     allocators.kind_of(text)
@@ -262,14 +263,14 @@ def allocator(text: str) -> str:
 
 
 def policy(text: str) -> str:
-    """Serve as `check` of an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
+    """Check an option that takes fields of a policy: `slice_us=5000,spin_us=0`."""
     from cpythonplus.gil._limits import read, written
 
     return written(read(text))
 
 
 def policy_numbers(text: str) -> "dict[str, object]":
-    """Return the fields of a policy that `policy` has made a text of."""
+    """Return the fields of a policy from the text that `policy` made."""
     from cpythonplus.gil._limits import read
 
     return read(text)
@@ -282,7 +283,7 @@ def _policy_default() -> "dict[str, object]":
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
-    # Not gil.install(gil.Policy(...)): dataclasses would be imported for it, 11 ms.
+    # Not gil.install(gil.Policy(...)): it would import dataclasses, 11 ms.
     from cpythonplus.gil._control import install_numbers
 
     install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
@@ -299,7 +300,7 @@ def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # no
 
     from cpythonplus import stackless
 
-    # At once, not by a finder: what is missing here is to be told before the program begins.
+    # At once, not by a finder: a missing module must be told before the program begins.
     sys.modules["stackless"] = stackless
 
 
@@ -350,12 +351,12 @@ def _activate_malloc(values: "Mapping[str, object]", run: Run) -> None:
     if kind == "glibc-tuned":
         allocators.trim_regularly()
     elif os.getpid() == run.pid and not allocators.is_loaded(library):
-        # The dynamic linker only complains, and goes on without it.
+        # The dynamic linker would only complain, and start the program without it.
         raise ValueError(f"{library!r} could not be loaded")
 
 
 def without_allocator(environment: "MutableMapping[str, str]") -> None:
-    """Take out of an environment what an outer `cpythonplus run --malloc` has put there."""
+    """Take the changes of an outer `cpythonplus run --malloc` out of an environment."""
     try:
         carried = Run.decode(environment.get(VARIABLE, "")).features.get("malloc")
     except ValueError:
@@ -369,14 +370,14 @@ def without_allocator(environment: "MutableMapping[str, str]") -> None:
 def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     from cpythonplus._doctor import agent
 
-    # A process that cannot open its socket (a full disk, no descriptors left) just has none.
+    # If a process cannot open its socket (a full disk, no descriptors left), it has none.
     error = agent.start()
     if error and os.getpid() == run.pid:  # not in each of its children
         tell_no_doctor("cpythonplus run", error)
 
 
 def tell_no_doctor(command: str, error: int) -> None:
-    """Say that `doctor PID` will not work; error: an errno."""
+    """Tell that `doctor PID` will not work; error: an errno."""
     from cpythonplus._cli.terminal import complain
 
     complain(
@@ -404,7 +405,7 @@ def _prepare_statistics(
 
 
 def format_option(*names: str) -> Option:
-    """Return the option for the format of a report, the first of them if it is not given."""
+    """Return the option for the format of a report; the first name is the default."""
     text = f"format of the report ({names[0]})"
     return Option("--format", "format", text, "|".join(names), one_of(names))
 
@@ -511,7 +512,7 @@ FEATURES = (
             top_option(),
         ),
     ),
-    # Last: what it prints first at exit must have been activated before it.
+    # Last: features that it prints first at exit must have been activated before it.
     Feature(
         "statistics",
         "what the scheduler did, reported when the process ends",
@@ -527,7 +528,7 @@ FEATURES = (
 
 
 def python_tag() -> str:
-    """Return the kind of interpreter that runs this, as far as an extension must fit to it."""
+    """Return the kind of this interpreter, as far as an extension must fit it."""
     import sys
 
     return f"{sys.implementation.cache_tag}{sys.abiflags}"

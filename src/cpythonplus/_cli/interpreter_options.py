@@ -10,15 +10,14 @@ LONG_TELLING = frozenset({"--version", "--help-env", "--help-xoptions", "--help-
 
 
 class Options:
-    """The interpreter options at the front of a command line, and what stands behind them.
+    """The interpreter options at the front of a command line, and the words behind them.
 
-    words: the options as given, so that the program's sys.orig_argv is as given too.
-    letters: their flags.
-    program: the words from the program on, `-c CODE ...`, `-um MODULE ...`, a script or `-` and its
-    arguments; kind: what it is, "-c", "-m", "-", "script" or "" for none; name: the code, the
-    module or the script; mixed_in: flags in the word that begins the program, the `u` of `-um`.
-    telling: whether the interpreter prints its version, what is wrong with an option or the like,
-    and runs nothing.
+    words: the options as given, so that the program's sys.orig_argv is as given too. letters: their
+    flags. program: the words from the program on, `-c CODE ...`, `-um MODULE ...`, a script or `-`
+    and its arguments; kind: "-c", "-m", "-", "script" or "" for none; name: the code, the module or
+    the script; mixed_in: flags in the word that begins the program, the `u` of `-um`. telling:
+    whether the interpreter only prints, for example its version or a mistake in an option, and runs
+    nothing.
     """
 
     __slots__ = ("kind", "letters", "mixed_in", "name", "program", "telling", "words")
@@ -54,7 +53,7 @@ def of_this_process(original: list[str]) -> Options:
             break
         del rest[:taken]
     if result.mixed_in:
-        # `-Im cpythonplus`: the word goes with this program, its flags are for the next too.
+        # `-Im cpythonplus`: the word belongs to this program, its flags also to the next one.
         result.words.append(f"-{result.mixed_in}")
     return result
 
@@ -62,9 +61,10 @@ def of_this_process(original: list[str]) -> Options:
 def take(words: list[str], result: Options) -> int:
     """Read one word (with its value) of `words` into `result`.
 
-    Returns how many words were used. 0: the first is no interpreter option. Where the program
-    begins, all the words are used and `result.program` holds it; that can be inside of a word, as
-    in `-um http.server`. It is the same for a word that `python` will refuse: `result.telling`.
+    Returns the number of words that were used. 0: the first is no interpreter option. If the
+    program begins, all the words are used and `result.program` holds it; that can be inside of a
+    word, as in `-um http.server`. The same holds for a word that `python` will refuse:
+    `result.telling`.
     """
     word = words[0]
     if word in LONG_TELLING or word == LONG_WITH_VALUE:
@@ -101,7 +101,7 @@ def _take_option(count: int, words: list[str], result: Options) -> int:
 
 
 def _refused(words: list[str], result: Options) -> int:
-    """Leave the words to the interpreter, which says what is wrong with the first of them."""
+    """Leave the words to the interpreter, which reports the mistake in the first of them."""
     result.telling = True
     result.program = list(words)
     return len(words)

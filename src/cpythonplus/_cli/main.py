@@ -1,7 +1,7 @@
 """The entry point of `cpythonplus` and of `python -m cpythonplus`.
 
-Nothing but the chosen command is imported: `cpythonplus run` is on the way of every start of the
-user's program, and argparse alone would cost it 5 ms (3.13, 2-core machine; `python -c pass`: 9).
+Only the chosen command is imported: each start of the user's program pays for the imports of
+`cpythonplus run`; argparse alone would cost 5 ms (3.13, 2-core machine; `python -c pass`: 9).
 """
 
 import sys
@@ -34,7 +34,7 @@ GROUPS = {
     },
 }
 COMMANDS = [name for commands in GROUPS.values() for name in commands]
-"""What there is; command X is `main` of `commands/X.py`, but for those in `ELSEWHERE`."""
+"""All commands; command X is `main` of `commands/X.py`, except those in `ELSEWHERE`."""
 ELSEWHERE = {
     "lint": "cpythonplus_lint.command",
     "sites": "cpythonplus_sites.commands.sites",
@@ -71,7 +71,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
     if words[0] in ELSEWHERE:
         return call_elsewhere(words[0], words[1:])
     try:
-        # Not importlib, which would be one more import.
+        # importlib would be one more import
         command = __import__(f"cpythonplus._cli.commands.{words[0]}", fromlist=["main"])
         status: int = command.main(words[1:])
     except UsageError as error:
@@ -82,7 +82,7 @@ def main(arguments: "Sequence[str] | None" = None) -> int:
 
 
 def without_command(words: list[str]) -> int:
-    """Show what is asked for without a command: the help, the version, what is wrong."""
+    """Show the help or the version, or report the mistake, for words without a command."""
     from cpythonplus._cli.terminal import complain, show
 
     if not words or words[0] in ("-h", "--help"):
@@ -97,7 +97,7 @@ def without_command(words: list[str]) -> int:
 
 
 def call_elsewhere(command: str, arguments: list[str]) -> int:
-    """Call a command of another distribution, which need not be installed."""
+    """Call a command of another distribution, which may not be installed."""
     from importlib import import_module
     from importlib.util import find_spec
 
@@ -113,7 +113,7 @@ def call_elsewhere(command: str, arguments: list[str]) -> int:
 
 
 def help_text() -> str:
-    """Return what `cpythonplus --help` prints."""
+    """Return the text of `cpythonplus --help`."""
     groups = [
         "\n".join([f"{title}:", *(f"  {name:<10}  {text}" for name, text in commands.items())])
         for title, commands in GROUPS.items()
@@ -122,7 +122,7 @@ def help_text() -> str:
 
 
 def version_line() -> str:
-    """Return the version with what else matters in a problem report."""
+    """Return the version and the facts that a problem report needs."""
     from cpythonplus import __version__
 
     kind = sys.implementation.name

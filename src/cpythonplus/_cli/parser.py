@@ -1,4 +1,4 @@
-"""The parser of commands that have argparse; `arguments.py` is for those that start programs."""
+"""The parser of commands that use argparse; commands that start programs use `arguments.py`."""
 
 import argparse
 from typing import NoReturn
@@ -7,8 +7,8 @@ from cpythonplus._cli.arguments import UsageError
 
 
 class Parser(argparse.ArgumentParser):
-    """One whose errors are UsageError: one line, without the usage in front."""
+    """A parser whose errors are UsageError: one line, without the usage in front."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise it."""
+        """Raise UsageError."""
         raise UsageError(message)

@@ -1,12 +1,12 @@
 """Runs in the interpreter that `cpythonplus run` started, before the program does.
 
-Called by `cpythonplus.pth` (or by `outside_site/sitecustomize.py`) while Python imports `site`, if
-CPYTHONPLUS_RUN is set. In an interpreter with -I or -E it is not called: what these ignore is the
-environment, and not only what begins with PYTHON. `run` itself says by an option -X that it is
-meant; nobody can who has nothing but the environment in his hands.
+`cpythonplus.pth` (or `outside_site/sitecustomize.py`) calls it while Python imports `site`, if
+CPYTHONPLUS_RUN is set. An interpreter with -I or -E does not call it: these options ignore the
+environment, and not only names that begin with PYTHON. `run` itself passes an option -X to call it
+there; a process that controls only the environment cannot.
 
-Here every import is paid by each start of the program, and an exception would end up in site's
-several lines of complaint: so little is imported, and nothing is raised.
+Each start of the program pays for every import here, and `site` would print an exception as several
+lines. So little is imported, and nothing is raised.
 """
 
 # Importing pathlib and contextlib would cost more than all of this.
@@ -26,12 +26,11 @@ _activated = False
 
 
 def activate() -> None:
-    """Switch on what CPYTHONPLUS_RUN asks for, if it means this interpreter.
+    """Switch on the features in CPYTHONPLUS_RUN, if it means this interpreter.
 
     In the process that `cpythonplus run` became, a failure ends the process: one line on standard
-    error, status 2. In its children it is told in one line and the child goes on as stock Python:
-    a program that works must not lose its workers over it. Nor is anything activated where
-    CPYTHONPLUS_DISABLE says so.
+    error, status 2. In a child it is told in one line, and the child goes on as stock Python: a
+    program that works must not lose its workers. CPYTHONPLUS_DISABLE prevents all activation.
     """
     global _activated  # noqa: PLW0603
     take_mark()
@@ -59,7 +58,7 @@ def activate() -> None:
             fields = {option.field: option for option in feature.options}
             values = {field: fields[field].decode(value) for field, value in carried.items()}
             feature.activate(values, run)
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is told and handled
+        except Exception as error:  # noqa: BLE001  # every failure is told and handled
             tell(explain(feature, error), feature.command)
             if os.getpid() == run.pid:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.
@@ -68,7 +67,7 @@ def activate() -> None:
 
 
 def take_mark() -> None:
-    """Take what `run` has added to the command line out of what the program sees of it."""
+    """Remove the option that `run` added from the command line that the program sees."""
     if sys._xoptions.pop(MARK, None) and sys.orig_argv[1:3] == ["-X", MARK]:  # noqa: SLF001
         del sys.orig_argv[1:3]
 
@@ -78,7 +77,7 @@ def watch_the_end(run: Run) -> None:
 
     def at_exit() -> None:
         value = getattr(sys, "last_value", None)
-        # Nobody calls Ctrl-C a failure; and imports here could undo that the process dies of it.
+        # Ctrl-C is no failure; and imports here could prevent the process from dying of it.
         if isinstance(value, Exception):
             _tell_late("uncaught", value, run.features)
 
@@ -87,7 +86,7 @@ def watch_the_end(run: Run) -> None:
 
 
 def _tell_late(module: str, *arguments: object) -> None:
-    """Tell what `cpythonplus._cli.MODULE.line` returns, if it returns something."""
+    """Tell the line that `cpythonplus._cli.MODULE.line` returns, if any."""
     packages = os.path.dirname(HOME)
     added = packages not in sys.path  # the program may have changed it; a PEX file does
     if added:
@@ -98,7 +97,7 @@ def _tell_late(module: str, *arguments: object) -> None:
             from cpythonplus._cli import at_exit
 
             at_exit.write_to_stderr(" ".join(text.split()) + "\n")
-    except Exception:  # noqa: BLE001  # whatever the program has done to what is used there
+    except Exception:  # noqa: BLE001  # the program may have changed anything that is used there
         pass
     finally:
         if added and packages in sys.path:
@@ -120,7 +119,7 @@ def is_meant(run: Run) -> bool:
 def in_main_interpreter() -> bool:
     """Return False in a sub-interpreter: `site` runs there too, but everything here is per process.
 
-    The cheapest question that only the main interpreter answers (asking for the id would load an
+    The cheapest call that only works in the main interpreter (asking for the id would load an
     extension that has had three names since 3.11). At start-up no wake-up descriptor is set, so
     setting it to 'none' changes nothing.
     """
@@ -136,7 +135,7 @@ def in_main_interpreter() -> bool:
 def explain(feature: Feature, error: Exception) -> str:
     """Return one line on why `feature` could not be activated, in the words of the command line."""
     message = str(error)
-    # ValueError: an option's value; RuntimeError: UnsupportedPlatform. The rest is unexpected.
+    # ValueError: an option's value; RuntimeError: UnsupportedPlatform. Others are unexpected.
     if not message or not isinstance(error, (ValueError, RuntimeError)):
         message = f"{type(error).__name__}: {message}"
     hint = f" ({feature.switch_off} runs the program without it)" if feature.by_default else ""

@@ -1,8 +1,8 @@
-"""`--stats`: what the scheduler did, told when the process ends.
+"""`--stats`: the scheduler's statistics, reported when the process ends.
 
-Told by each process that ends the normal way: its program returns, raises, calls sys.exit or is
-interrupted. Nothing is told by one that ends by os._exit (multiprocessing's forked workers do), by
-a signal's default action or by exec: no code of ours runs there.
+A process reports if it ends the normal way: its program returns, raises, calls sys.exit or is
+interrupted. A process that ends by os._exit (multiprocessing's forked workers do), by a signal's
+default action or by exec does not report: no code of ours runs there.
 """
 
 import os
@@ -18,10 +18,10 @@ MOST_THREADS = 20
 
 
 def register(program_pid: int, values: "Mapping[str, object]") -> None:
-    """Have the statistics told at exit, by this process and by its forked children, each its own.
+    """Report the statistics at exit, in this process and in its forked children, each its own.
 
-    values: of the options that were given. Into a file without `%p` in its name only the process
-    that `cpythonplus run` became writes, so that no child overwrites its numbers.
+    values: of the given options. Without `%p` in the file's name only the process that `cpythonplus
+    run` became writes it, so that no child overwrites its numbers.
     """
     at_exit.register(_report, (program_pid, dict(values)), "statistics")
 
@@ -29,7 +29,7 @@ def register(program_pid: int, values: "Mapping[str, object]") -> None:
 def _report(program_pid: int, values: "Mapping[str, object]") -> None:
     from cpythonplus import gil
 
-    # Before anything else is imported, which is not the program's doing. Forked children count
+    # Read them before anything is imported, which is not the program's doing. Forked children count
     # from zero.
     found = gil.statistics().as_json()
     form = values.get("format")

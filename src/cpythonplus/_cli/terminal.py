@@ -1,4 +1,4 @@
-"""What the commands write on the terminal: text that is safe to show, one line on what is wrong."""
+"""The output of the commands on the terminal: text that is safe to show, and one-line errors."""
 
 import sys
 
@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 USAGE_STATUS = 2
-"""The exit status for everything that is wrong before the program starts, as with `python`."""
+"""The exit status for all mistakes before the program starts, as with `python`."""
 
 PLAIN_WIDTH = 132
-"""Width of tables where there is no terminal that says how wide it is."""
+"""The width of tables if no terminal tells its width."""
 
 LEAST_WIDTH, UNLIMITED_WIDTH = 100, 100_000
 
@@ -20,9 +20,9 @@ LEAST_WIDTH, UNLIMITED_WIDTH = 100, 100_000
 def show(text: str | bytes, *, styled: bool = False) -> int:
     """Print on standard output; a reader that has gone away (`| head`) is no error.
 
-    What a terminal would take for a command is escaped in a text, whoever put it there: JSON has
-    none of it, and stays as it is. Bytes are a file's, and not changed. styled: the text has
-    colours of ours, and nothing of unknown origin.
+    Terminal commands in a text are escaped, whatever their origin; JSON has none and is unchanged.
+    Bytes are a file's, and not changed. styled: the text has colours of ours, and nothing of
+    unknown origin.
     """
     stream = sys.stdout
     if stream is None:
@@ -38,7 +38,7 @@ def show(text: str | bytes, *, styled: bool = False) -> int:
     except OSError as error:
         import os
 
-        # The rest would be flushed, and fail, again when the interpreter ends.
+        # The rest would be flushed, and fail, again at the interpreter's end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
             return complain("cpythonplus", f"standard output: {error.strerror}")
@@ -46,7 +46,7 @@ def show(text: str | bytes, *, styled: bool = False) -> int:
 
 
 def _write(stream: "TextIO", text: str) -> None:
-    """Write a text; what the stream's encoding does not have is escaped, as on standard error."""
+    """Write a text; escape characters outside of the stream's encoding, as standard error does."""
     try:
         stream.write(text)
     except UnicodeEncodeError:
@@ -57,11 +57,11 @@ def _write(stream: "TextIO", text: str) -> None:
 def complain(command: str, message: str) -> int:
     """Write `command: message` as one line on standard error; returns the exit status to end with.
 
-    A missing or broken standard error is survived: there is nobody left to tell.
+    A missing or broken standard error is ignored.
     """
     stream = sys.stderr
     if stream is not None:
-        from cpythonplus._base.text.visible import visible  # names of files in it may hold anything
+        from cpythonplus._base.text.visible import visible  # file names may have any characters
 
         line = visible(" ".join(message.splitlines()))
         try:
@@ -73,7 +73,7 @@ def complain(command: str, message: str) -> int:
 
 
 def table_width(*, to_file: bool = False) -> int:
-    """Return how wide tables of names may be: as the terminal; a pipe or a file takes all."""
+    """Return the width for tables: that of the terminal; unlimited for a pipe or a file."""
     import os
 
     told = os.environ.get("COLUMNS", "")
@@ -88,7 +88,7 @@ def table_width(*, to_file: bool = False) -> int:
 
 def console(stream: "TextIO | None" = None) -> "Console":
     """Return the console for tables on `stream` (standard output by default)."""
-    from rich.console import Console  # it takes longer to import than a start may take
+    from rich.console import Console  # too slow to import at each start
 
     found = Console(file=stream, highlight=False)
     if not found.is_terminal:

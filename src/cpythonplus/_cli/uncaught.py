@@ -1,16 +1,16 @@
-"""An exception that ended the program and has something of ours in it: one line says what to try.
+"""Suggests an option, in one line, if an exception with something of ours ended the program.
 
-Looked at when the process ends, in what the interpreter notes of an exception before it prints it
-(`sys.last_value`).  Rejected: a `sys.excepthook` of ours, which programs would see in the place of
-`sys.__excepthook__` and which those would lose that set their own.
+It reads the exception that the interpreter notes before printing (`sys.last_value`), when the
+process ends. Rejected: a `sys.excepthook` of ours. Programs would see it in place of
+`sys.__excepthook__`, and programs that set their own would lose it.
 
 Something of ours is: a frame of code that runs under an unmodified program; an object of a native
-type that the exception carries; the name of a native type in its message, as in "cannot pickle
-'X' object". The exceptions that it was raised from count, too. Frames of other rooms
-are not: such a program uses the package itself, and would not work without.
+type that the exception carries; the name of a native type in its message, as in "cannot pickle 'X'
+object". The exceptions that it was raised from count, too. Frames of other packages of ours do not
+count: such a program imports them itself, and would not work without.
 """
 
-# On the way out of a program that may have changed anything: nothing is imported that need not be.
+# The program may have changed anything by now, so import as little as possible.
 # ruff: noqa: PTH118, PTH120
 
 import os
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
 _OURS = tuple(os.path.join(_PACKAGE, room, "") for room in ("_base", "_cli", "gil", "threads"))
-"""Folders whose code `run` puts under a program that knows nothing of it."""
+"""Folders with code that `run` puts under an unmodified program."""
 MOST_EXCEPTIONS = 1000
 """Causes, contexts and members of groups that are looked at."""
 
 
 def line(value: BaseException, enabled: "Collection[str]") -> str | None:
-    """Return what is to be told about an exception that ended the program, None for nothing.
+    """Return the line about an exception that ended the program, None for none.
 
     enabled: names of the features that are on.
     """
@@ -69,12 +69,12 @@ def _chain(value: BaseException) -> "Iterator[BaseException]":
 
 
 def _ours_in(value: BaseException) -> str | None:
-    """Return what an exception has of ours, None for nothing. Runs nothing of the program."""
+    """Return our part in an exception, None if there is none. Runs nothing of the program."""
     carried = list(BaseException.__dict__["args"].__get__(value))
     if isinstance(value, AttributeError):
         carried.append(AttributeError.__dict__["obj"].__get__(value))
     natives = _natives()
-    # The second: as C code has them, which goes by what the type was made with.
+    # The second form is the name that C code uses, from the type's creation.
     names = [*map(_name, natives), *(f"cpythonplus.threads.{each.__name__}" for each in natives)]
     for each in carried:
         kind = next((base for base in type(each).__mro__ if base in natives), None)
@@ -99,7 +99,7 @@ def _frame_of_ours(trace: "TracebackType | None") -> str | None:
 
 
 def _natives() -> "tuple[type, ...]":
-    """Return the types that stand in the place of standard ones, if there are any."""
+    """Return the types that replace standard ones, if there are any."""
     primitives = sys.modules.get("cpythonplus.threads._primitives")
     names = getattr(primitives, "__all__", ())
     found = (getattr(primitives, name, None) for name in names)
@@ -109,5 +109,5 @@ def _natives() -> "tuple[type, ...]":
 
 
 def _name(kind: type) -> str:
-    """Return a type's name as messages have it: `threading.Lock`."""
+    """Return a type's name as in messages: `threading.Lock`."""
     return f"{kind.__module__}.{kind.__qualname__}"

@@ -1,6 +1,6 @@
 """`cpythonplus doctor watch`: the loop that shows a process while it runs.
 
-Elsewhere than on a terminal, one line for each look.
+Without a terminal, it prints one line for each look.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def watch(
         watched.forget()
     if write is not None and watched.samples:
         write(watched.examination())
-    if terminated:  # as whoever has sent it expects
+    if terminated:  # die as the sender of SIGTERM expects
         signal.raise_signal(signal.SIGTERM)
     if end:
         print(visible(end))
@@ -77,7 +77,7 @@ def watch(
 
 
 class _TerminatedError(Exception):
-    """SIGTERM has come: what was seen is written first."""
+    """SIGTERM has come: the samples are written first."""
 
 
 def _raise_terminated(*_: object) -> None:
@@ -85,7 +85,7 @@ def _raise_terminated(*_: object) -> None:
 
 
 def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) -> None:
-    # Not refreshed by a thread of its own: it draws when there is something new.
+    # No refreshing thread: draw after each look.
     with _keys() as ended, Live(console=out, auto_refresh=False, screen=True) as live:
         while True:
             watched.look()
@@ -103,7 +103,7 @@ def _as_lines(watched: Watched, interval_s: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], bool]]:
-    """Yield a function that waits so many seconds, and says whether a key has ended the watch."""
+    """Yield a function that waits so many seconds, and tells whether a key has ended the watch."""
     if not sys.stdin.isatty():
         yield _sleep
         return

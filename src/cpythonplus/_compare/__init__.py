@@ -1,4 +1,4 @@
-"""The user's program, stock beside plus, in alternation on one machine."""
+"""Compares the user's program in stock Python and under cpythonplus, alternating on one machine."""
 
 from cpythonplus._compare.comparison import Comparison, measure
 from cpythonplus._compare.errors import ComparisonError

@@ -17,7 +17,7 @@ from cpythonplus._compare.statistics import Ratio, ratio
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One thing that is measured. The unit is that of the values: s, bytes, or 1/s."""
+    """One measured quantity. The unit is that of the values: s, bytes, or 1/s."""
 
     name: str
     group: str
@@ -56,7 +56,7 @@ Anything Obviously Wrong!, ASPLOS 2009)."""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One metric over all rounds: the samples of each side, and how plus is to stock."""
+    """One metric over all rounds: the samples of each side, and the ratio of plus to stock."""
 
     metric: Metric
     values: Mapping[Side, tuple[float, ...]]
@@ -77,7 +77,7 @@ class Row:
 
     @property
     def judgement(self) -> str:
-        """One word: better, worse, noise, or nothing where there is no ratio."""
+        """One word: better, worse, noise, or "" without a ratio."""
         if self.ratio is None:
             return ""
         if self.is_noise:
@@ -87,11 +87,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All that was measured."""
+    """The samples of all rounds."""
 
     commands: Mapping[Side, Sequence[str]]
     rounds: int
-    """As many as were asked for."""
+    """The requested number."""
     samples: tuple[Sample, ...]
     service: Settings | None = None
 
@@ -101,12 +101,12 @@ class Comparison:
 
     @property
     def complete_rounds(self) -> int:
-        """How many rounds have both sides."""
+        """The number of rounds with both sides."""
         stock, plus = ({sample.round for sample in self.of(side)} for side in SIDES)
         return len(stock & plus)
 
     def rows(self) -> list[Row]:
-        """Return what was measured, by metric."""
+        """Return the samples, by metric."""
         found = []
         for metric in METRICS:
             values = {
@@ -123,7 +123,7 @@ class Comparison:
         return found
 
     def errors(self, side: Side) -> dict[str, Counter[str]]:
-        """Return by loop and kind how many requests of a side failed; what had none is missing."""
+        """Return the numbers of failed requests of a side, by loop and kind."""
         total: dict[str, Counter[str]] = {}
         for sample in self.of(side):
             for loop, kinds in sample.errors.items():
@@ -146,7 +146,7 @@ class Comparison:
 
     @property
     def late_s(self) -> float:
-        """How late the load generator itself was, at the worst of the rounds' 99th percentiles."""
+        """The lateness of the load generator itself: the rounds' largest 99th percentile."""
         return max((sample.late_s for sample in self.samples), default=0.0)
 
     def as_json(self) -> dict[str, object]:
@@ -181,9 +181,9 @@ def measure(
 ) -> Iterator[Sample]:
     """Run both sides `rounds` times, and yield each sample as it is there.
 
-    The first of a round is stock in one and plus in the next: what the first run does to the second
-    (caches, the processor's heat) is done to both sides alike. settings: None for a program that
-    ends by itself. begins: called before each run. Raises ComparisonError.
+    Stock is first in one round and plus in the next, so that the effects of the first run on the
+    second (caches, the processor's heat) are the same for both sides. settings: None for a program
+    that ends by itself. begins: called before each run. Raises ComparisonError.
     """
     run: Callable[[Side, int, Sequence[str]], Sample]
     if settings is None:

@@ -1,5 +1,5 @@
-"""What keeps two sides from being compared."""
+"""The exception for a comparison that cannot be made."""
 
 
 class ComparisonError(Exception):
-    """One sentence on what is wrong: the command, the program that failed, the server."""
+    """One sentence on the cause: the command, the program that failed, the server."""

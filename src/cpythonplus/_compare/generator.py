@@ -1,13 +1,13 @@
 """A load generator for HTTP/1.1: an open loop at a fixed rate, and a closed loop.
 
-Open loop: request i is meant to be sent at `start + i / rate`, whatever became of those before it,
-and its latency counts from then. Where the server stalls, requests wait for a free connection, and
-their wait is part of the latency. A generator that counts from when it really sent leaves out just
-the requests that a stall held back ("coordinated omission": Gil Tene, How NOT to Measure Latency,
-2013; wrk2 counts as this does).
+Open loop: request i is due at `start + i / rate`, whatever happened to those before it, and its
+latency counts from then. If the server stalls, requests wait for a free connection, and their wait
+is part of the latency. A generator that counts from the real time of sending leaves out exactly the
+requests that a stall delayed ("coordinated omission": Gil Tene, How NOT to Measure Latency, 2013;
+wrk2 counts from the due time, too).
 
-Closed loop: each connection sends its next request when the answer to the last is there. It tells
-how many a second the server can answer, and nothing about waiting.
+Closed loop: each connection sends its next request when it has the answer to the last. This
+measures the throughput of the server, and tells nothing about waiting.
 
     connection 1   take slot 0 . sleep until it is due . send . answer . take slot 3 ...
     connection 2   take slot 1 . sleep .............. send . answer .......... take slot 4
@@ -35,7 +35,7 @@ from cpythonplus._compare.load import Load, Settings
 from cpythonplus._compare.statistics import percentile
 
 TIMEOUT_S = 10.0
-"""How long an answer is waited for, and how long after its end an open loop goes on."""
+"""The limit for an answer, and for the time that an open loop goes on after its end."""
 _PAUSE_S = 0.05
 """After a failure in a closed loop: a refused connection would be tried 10,000 times a second."""
 
@@ -48,11 +48,11 @@ _FIRST_FINAL, _FIRST_ERROR, _WITHOUT_BODY = 200, 400, (204, 304)
 
 
 class _AnswerError(Exception):
-    """What kind of a failure it was."""
+    """A failed request; its text is the kind of failure."""
 
 
 class _Connection:
-    """One connection, opened when it is needed, with one request under way at most."""
+    """One connection, opened on demand, with at most one request at a time."""
 
     def __init__(self, address: tuple[str, int], request: bytes) -> None:
         self._address = address
@@ -74,7 +74,7 @@ class _Connection:
     async def _ask(self) -> None:
         if self._streams is not None and await self._answer(*self._streams, is_used=True):
             return
-        # A server may close a connection that idles, and the request may cross that: once more.
+        # A server may close an idle connection while the request is on its way: try once more.
         self.close()
         try:
             self._streams = await asyncio.open_connection(*self._address)
@@ -109,14 +109,14 @@ class _Connection:
         return True
 
     def close(self) -> None:
-        """Close it, if it is open."""
+        """Close the connection, if it is open."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
 
 
 async def _head(reader: asyncio.StreamReader) -> bytes:
-    """Return the head of an answer, without those that only say that it will come."""
+    """Return the head of an answer, skipping interim answers (1xx)."""
     while True:
         head = await reader.readuntil(b"\r\n\r\n")
         match = _STATUS.match(head)
@@ -150,12 +150,12 @@ async def _read_body(reader: asyncio.StreamReader, head: bytes, status: int) -> 
 
 
 def _words(error: OSError) -> str:
-    # asyncio has words of its own, which name the port.
+    # asyncio words the error itself, with the port.
     return os.strerror(error.errno) if error.errno else type(error).__name__
 
 
 def _address(settings: Settings) -> tuple[str, int]:
-    """Return where the server answers: a name may have several addresses, and costs a look-up."""
+    """Return the address where the server answers: a name may have several, and costs a look-up."""
     try:
         with socket.create_connection((settings.host, settings.port), TIMEOUT_S) as connection:
             host, port = connection.getpeername()[:2]
@@ -165,7 +165,7 @@ def _address(settings: Settings) -> tuple[str, int]:
 
 
 def request_of(settings: Settings) -> bytes:
-    """Return the request that is sent."""
+    """Return the bytes of the request."""
     return (
         f"GET {settings.path} HTTP/1.1\r\nHost: {settings.address}\r\n"
         "User-Agent: cpythonplus-compare\r\nAccept: */*\r\n\r\n"
@@ -173,7 +173,7 @@ def request_of(settings: Settings) -> bytes:
 
 
 class _Run:
-    """One loop, under way."""
+    """One run of a loop."""
 
     def __init__(self, settings: Settings) -> None:
         self._load = Load()
@@ -187,7 +187,7 @@ class _Run:
         self._end_ns = self._start_ns + int(settings.duration_s * 1e9)
 
     async def run(self) -> Load:
-        """Run it; returns what became of it."""
+        """Run the loop; returns its results."""
         user = self._open if self._settings.loop == "open" else self._closed
         await asyncio.gather(*map(user, self._connections))
         for connection in self._connections:
@@ -237,7 +237,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def main() -> None:
-    """Run the loop of the first argument, and write what became of it."""
+    """Run the loop of the first argument, and write its results."""
     settings = Settings(**json.loads(sys.argv[1]))
     gc.disable()  # its pauses would be the server's latencies
     with asyncio.Runner(loop_factory=_loop) as runner:

@@ -12,7 +12,7 @@ from cpythonplus._compare.sides import Side
 def measure(side: Side, number: int, command: Sequence[str], *, any_status: bool) -> Sample:
     """Run `command` to its end. Raises ComparisonError for a status other than 0.
 
-    any_status: it may have any.
+    any_status: allow any status.
     """
     with started(command) as program:
         with PeakMemory(program.pid) as memory:

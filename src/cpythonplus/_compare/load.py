@@ -1,4 +1,4 @@
-"""The load on a server: what is asked for, what became of it, and the process that makes it."""
+"""The load on a server: the requests, their results, and the process that makes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_CONNECTIONS = 500
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is asked for, how often and for how long."""
+    """The request, its rate and the duration."""
 
     host: str
     port: int
@@ -26,10 +26,10 @@ class Settings:
     rate: float
     """Requests per second in the open loop."""
     duration_s: float = 10.0
-    """Of each loop."""
+    """The duration of each loop."""
     connections: int = 50
     wait_s: float = 30.0
-    """How long the first answer may take from the start on."""
+    """The limit for the first answer, from the start on."""
     loop: Loop = "open"
 
     @property
@@ -40,16 +40,16 @@ class Settings:
 
     @property
     def url(self) -> str:
-        """The URL that is asked for."""
+        """The URL of the request."""
         return f"http://{self.address}{self.path}"
 
 
 @dataclass(slots=True)
 class Load:
-    """What became of the requests of one loop."""
+    """The results of the requests of one loop."""
 
     latencies_ns: list[int] = field(default_factory=list)
-    """Of those that were answered, and as lower bounds the waits of those that never were."""
+    """The latencies of answered requests, and as lower bounds the waits of unanswered ones."""
     answered: int = 0
     """Complete answers within the loop's duration."""
     errors: dict[str, int] = field(default_factory=dict)
@@ -60,13 +60,13 @@ class Load:
 
 def run(settings: Settings) -> Load:
     """Run a loop in a process of its own. Raises ComparisonError if that fails."""
-    # -P: no module of the user's folder stands in for one of the standard library.
+    # -P: no module in the user's folder may replace one of the standard library.
     generator = [sys.executable, "-P", "-m", "cpythonplus._compare.generator"]
     command = [*generator, json.dumps(asdict(settings))]
     with started(command, stdout=True) as program:
         if program.wait().status:
             raise ComparisonError(f"the load generator failed: {program.last_words()}")
-        # Beside it there may be warnings of the interpreter.
+        # The interpreter may have written warnings, too.
         lines = program.output().splitlines()
         found = next((line for line in lines if line.startswith(b"{")), None)
         if found is None:

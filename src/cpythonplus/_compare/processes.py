@@ -1,4 +1,4 @@
-"""Starts a program in a session of its own, measures it, and sees to it that it ends."""
+"""Starts a program in a session of its own, measures it, and makes sure that it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.signals import held
 
 GRACE_S = 5.0
-"""How long a program that is to end has before it is killed."""
+"""The time for a program to end before it is killed."""
 SHORTEST_INTERVAL_S = 0.02
 SHARE_OF_SAMPLING = 0.05
 """Part of the time that reading the memory may take: it holds up the program's page faults."""
@@ -29,7 +29,7 @@ _LAST_BYTES = 5000
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a program ended, and what it used: itself and the children that were waited for."""
+    """The end of a program; its usage includes the children that were waited for."""
 
     status: int
     """As subprocess has it: -15 for SIGTERM."""
@@ -41,7 +41,7 @@ class Program:
     """A running program; see `started`."""
 
     def __init__(self, command: Sequence[str], *, stdout: bool) -> None:
-        """Start it. stdout: whether that is kept as standard error is; otherwise it is dropped."""
+        """Start it. stdout: keep standard output, as standard error is kept; else drop it."""
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `end`
         environment = dict(os.environ)
         environment.pop("CPYTHONPLUS_RUN", None)  # of a `cpythonplus run` around this
@@ -62,12 +62,12 @@ class Program:
         self._ended: Ended | None = None
 
     def output(self) -> bytes:
-        """Return what it has written."""
+        """Return the output so far."""
         descriptor = self._output.fileno()
         return os.pread(descriptor, os.fstat(descriptor).st_size, 0)
 
     def last_words(self) -> str:
-        """Return the last lines of what it has written, ` / ` between them."""
+        """Return the last lines of the output, ` / ` between them."""
         descriptor = self._output.fileno()
         begin = max(0, os.fstat(descriptor).st_size - _LAST_BYTES)
         text = os.pread(descriptor, _LAST_BYTES, begin).decode(errors="backslashreplace")
@@ -75,18 +75,18 @@ class Program:
         return " / ".join(lines[-_LAST_LINES:]) or "it printed nothing"
 
     def failure(self, side: str) -> ComparisonError:
-        """Return what is told of its end, where that was not to be."""
+        """Return the error for an unexpected end."""
         status = self.wait().status
         return ComparisonError(f"{side} ended with status {status}: {self.last_words()}")
 
     def has_ended(self) -> bool:
-        """Whether it has, without waiting."""
+        """Whether it has ended, without waiting."""
         return self._ended is not None or self._wait_until(0)
 
     def wait(self) -> Ended:
-        """Wait for its end. What it has left in its process group is killed."""
+        """Wait for its end. Processes that are left in its process group are killed."""
         if self._ended is None:
-            # Reaped later: until then nobody else can get its number, nor its group's.
+            # It is reaped later: until then no other process can get its id, nor its group's.
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             now = time.perf_counter()
             with held():
@@ -100,7 +100,7 @@ class Program:
     def stop(self, limit_s: float) -> float | None:
         """Ask the first process alone to end (SIGTERM); return the seconds that it took.
 
-        None if it did not within `limit_s`; it is killed then.
+        None if it did not end within `limit_s`; then it is killed.
         """
         began = time.perf_counter()
         os.kill(self.pid, signal.SIGTERM)
@@ -112,7 +112,7 @@ class Program:
         return took_s if in_time else None
 
     def end(self) -> None:
-        """End it, and all of its process group, if it still runs."""
+        """End the program, and all of its process group, if it still runs."""
         try:
             if self._ended is None:
                 self._signal_group(signal.SIGTERM)
@@ -138,7 +138,7 @@ class Program:
 def started(command: Sequence[str], *, stdout: bool = False) -> Iterator[Program]:
     """Run `command` for the length of the block. Raises ComparisonError if it cannot be started.
 
-    Its standard input is empty; what it writes is kept for messages (see `Program`).
+    Its standard input is empty; its output is kept for messages (see `Program`).
     """
     program = None
     try:
@@ -154,9 +154,9 @@ def started(command: Sequence[str], *, stdout: bool = False) -> Iterator[Program
 class PeakMemory:
     """Samples the memory of a process tree in a thread, for the length of a `with` block.
 
-    What is summed is Pss, the only measure whose sum over processes is the memory that they use
-    together. Rejected: `ru_maxrss`, which is the largest process's alone, counts shared pages
-    whole, and begins with what this process had at the fork. A peak between two samples is missed.
+    It sums Pss, the only measure whose sum over processes is the memory that they use together.
+    Rejected: `ru_maxrss`, which is that of the largest process alone, counts shared pages whole,
+    and begins with the value of this process at the fork. A peak between two samples is missed.
     """
 
     def __init__(self, pid: int) -> None:

@@ -24,7 +24,7 @@ _LATE_SHARE = 0.5
 
 
 def scale(metric: Metric, value: float) -> tuple[float, str]:
-    """Return what a metric's values are divided by to be read, and the unit's name."""
+    """Return the divisor that makes a metric's values readable, and the name of the unit."""
     found = _SCALES[metric.unit]
     return next((each for each in found if value >= each[0]), found[-1])
 
@@ -39,7 +39,7 @@ def number(value: float) -> str:
 
 
 def verdict(comparison: Comparison) -> str:
-    """Return what the comparison says, in one sentence."""
+    """Return the result of the comparison in one sentence."""
     rows = [row for row in comparison.rows() if row.metric.in_verdict]
     judged = [row for row in rows if row.ratio is not None]
     if not judged:
@@ -68,13 +68,13 @@ def _difference(row: Row) -> str:
 
 
 def _percent(ratio: float) -> str:
-    """Return by how many per cent a ratio differs from 1."""
+    """Return the difference of a ratio from 1, in per cent."""
     value = abs(ratio - 1) * 100
     return f"{value:.0f}" if value >= 9.95 else f"{value:.1f}"  # noqa: PLR2004
 
 
 def warnings(comparison: Comparison) -> list[str]:
-    """Return what a reader must know besides: failed requests, a late load generator."""
+    """Return warnings for the reader: failed requests, a late load generator."""
     found = []
     if comparison.complete_rounds < comparison.rounds:
         found.append(
@@ -146,7 +146,7 @@ def cells(row: Row) -> tuple[str, str, str, str]:
 
 
 def machine() -> str:
-    """Return what the numbers depend on, in one line."""
+    """Return the facts about the machine that the numbers depend on, in one line."""
     return (
         f"{platform.python_implementation()} {platform.python_version()},"
         f" {len(os.sched_getaffinity(0))} processors, Linux {platform.release()}"
@@ -154,7 +154,7 @@ def machine() -> str:
 
 
 def conditions(comparison: Comparison) -> str:
-    """Return how it was measured."""
+    """Return the conditions of the measurement."""
     count = comparison.complete_rounds
     rounds = f"{count} round{'s' * (count != 1)}"
     service = comparison.service
@@ -167,7 +167,7 @@ def conditions(comparison: Comparison) -> str:
 
 
 def legend(comparison: Comparison) -> str:
-    """Return how the table is read."""
+    """Return the legend of the table."""
     line = (
         "Median (lowest-highest) of the rounds; ratio with its"
         f" {CONFIDENCE:.0%} confidence interval.\nnoise: the interval contains 1, or"
@@ -182,7 +182,7 @@ def legend(comparison: Comparison) -> str:
 
 
 def as_json(comparison: Comparison) -> str:
-    """Return it as JSON, with the verdict."""
+    """Return the comparison as JSON, with the verdict."""
     data = {
         "verdict": verdict(comparison),
         "notes": warnings(comparison),

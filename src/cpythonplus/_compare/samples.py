@@ -1,4 +1,4 @@
-"""What one run of one side gave."""
+"""The result of one run of one side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CURVE = (0, 25, 50, 75, 90, 95, 99, 99.5, 99.9, 100)
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One run. values: by the names of `report.METRICS`; what could not be measured is missing."""
+    """One run. values: by the names of `report.METRICS`; unmeasured ones are missing."""
 
     side: Side
     round: int

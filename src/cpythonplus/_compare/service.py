@@ -1,4 +1,4 @@
-"""A run of a server: started, loaded in two ways, asked to end."""
+"""A run of a server: it is started, loaded in two ways, and asked to end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cpythonplus._compare.sides import Side
 from cpythonplus._compare.statistics import percentile
 
 STOP_S = 60.0
-"""How long a server may take to end."""
+"""The limit for the end of a server."""
 LONGEST_WARM_UP_S = 2.0
 _WARM_UP_SHARE = 0.2
 _POLL_S = 0.02
@@ -31,7 +31,7 @@ _FIRST_ERROR = 400
 def parse_url(url: str, *, any_host: bool = False) -> tuple[str, int, str]:
     """Return host, port and path of a URL. Raises ComparisonError.
 
-    any_host: it may be another machine's, or one of this machine's addresses that others can reach.
+    any_host: allow another machine, or an address of this one that other machines can reach.
     """
     try:
         parts = urlsplit(url)
@@ -51,7 +51,7 @@ def parse_url(url: str, *, any_host: bool = False) -> tuple[str, int, str]:
 def _is_loopback(host: str) -> bool:
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):  # there is none, or none can have such a name
+    except (OSError, UnicodeError):  # no such host, or an impossible name
         return False
     return all(ipaddress.ip_address(address[4][0]).is_loopback for address in found)
 
@@ -104,7 +104,7 @@ def _values(name: str, rate: float, ordered: Sequence[int], cpu_s: float) -> dic
 
 
 def check_port_is_free(settings: Settings) -> None:
-    """Raise ComparisonError if something listens there: it would be measured instead."""
+    """Raise ComparisonError if another program listens there: it would be measured instead."""
     try:
         socket.create_connection((settings.host, settings.port), timeout=_ANSWER_S).close()
     except OSError:

@@ -1,4 +1,4 @@
-"""The two command lines that are compared: the program as given, and under cpythonplus."""
+"""The two command lines to compare: the program as given, and under cpythonplus."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Side = Literal["stock", "plus"]
 SIDES: tuple[Side, Side] = ("stock", "plus")
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?[dt]?")
-# What pip and uv write where the interpreter's path is too long, or has a space, for a `#!` line.
+# The form that pip and uv write if the path is too long for a `#!` line, or has a space.
 _LONG_PATH = re.compile(rb"""'''exec' (?:"([^"\n]+)"|'([^'\n]+)'|(\S+)) "\$0" "\$@\"""")
 _HEAD_BYTES = 1024
 
@@ -25,9 +25,9 @@ _HEAD_BYTES = 1024
 def sides(words: Sequence[str], plus: str = "run") -> dict[Side, list[str]]:
     """Return the command line of each side.
 
-    words: a Python with what it runs, or a console script with its arguments.
-    plus: `run` or `serve` with their options, or `stock`, which runs the same twice.
-    Raises ComparisonError if there is no such program, or it is none that cpythonplus can run.
+    words: a Python with its arguments, or a console script with its arguments. plus: `run` or
+    `serve` with their options, or `stock`, which runs the same twice. Raises ComparisonError if
+    there is no such program, or if cpythonplus cannot run it.
     """
     found = shutil.which(words[0])
     if found is None:
@@ -52,7 +52,7 @@ def sides(words: Sequence[str], plus: str = "run") -> dict[Side, list[str]]:
 
 
 def _of_script(path: str) -> tuple[str, list[str]]:
-    """Return the interpreter of a console script, and what it is given."""
+    """Return the interpreter of a console script, and the interpreter's arguments."""
     try:
         with opened(path) as file:
             head = file.read(_HEAD_BYTES)

@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM that never leave a program behind.
 
-An exception between the fork and the note that there is a child would leave the child running, and
-so would a second Ctrl-C while it is being ended. Rejected: blocking the signals, since a child
+An exception between the fork and the note of the child would leave the child running, and so would
+a second Ctrl-C while the child is being ended. Rejected: blocking the signals, because a child
 inherits the mask.
 """
 
@@ -19,9 +19,9 @@ _came: list[int] = []
 
 @contextmanager
 def caught() -> Iterator[None]:
-    """Have both signals raise KeyboardInterrupt, its argument the number. Main thread only.
+    """Make both signals raise KeyboardInterrupt, its argument the number. Main thread only.
 
-    One that is ignored, as under nohup, stays so.
+    A signal that is ignored, as under nohup, stays ignored.
     """
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     for number, handler in before.items():
@@ -36,7 +36,7 @@ def caught() -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Put a signal that comes meanwhile off to the end of the block."""
+    """Delay signals to the end of the block."""
     global _holds  # noqa: PLW0603  # handlers belong to the process, too
     _holds += 1
     try:

@@ -1,1 +1,1 @@
-"""The doctor: an agent in a live process, what it can be asked, and the words of a report."""
+"""The doctor: the agent in a live process, its questions, and the words of a report."""

@@ -1,4 +1,4 @@
-/* What this room adds to the extension. */
+/* The method tables of this folder. */
 #ifndef PLUS_DOCTOR_BINDING_H
 #define PLUS_DOCTOR_BINDING_H
 

@@ -1,4 +1,4 @@
-"""All examinations, in the order in which a report shows them."""
+"""All examinations, in the order of a report."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _EVERYWHERE = ("run", "pid", "watch")
 class Examination:
     """One part of a report.
 
-    take: examines this process, and returns data or JSON; None: it is made elsewhere.
-    at: when it is asked for: at the end of `doctor run`, by `doctor PID`, at each look of a watch.
-    of_type: `take` wants the name of a type, or another word, as its one argument; None: it may.
-    layout: turns the JSON into lines and tables of so many rows, as `_base.text.tables` has them.
-    needs: asked for only in a process that has imported this module, whose import would weigh in
-    the memory that is examined; by its name it can be had anywhere.
+    take: examines this process, and returns data or JSON; None: it is made elsewhere. at: the
+    occasions: at the end of `doctor run`, by `doctor PID`, at each look of a watch. of_type: `take`
+    needs the name of a type, or another word, as its argument; None: optional. layout: turns the
+    JSON into lines and tables of so many rows, as for `_base.text.tables`. needs: the part is made
+    only in a process that has imported this module, because importing it would add to the examined
+    memory; by its name the part can always be had.
     """
 
     title: str
@@ -40,7 +40,7 @@ class Examination:
 
     @property
     def is_in_use(self) -> bool:
-        """Whether it is asked for in this process."""
+        """Whether it is part of a report of this process."""
         return bool(self.at) and (not self.needs or self.needs in sys.modules)
 
 
@@ -57,7 +57,7 @@ def register(
     layout: Callable[[Part, int], Layout] | None = None,
     needs: str = "",
 ) -> None:
-    """Make an examination a part of each report; without a layout its numbers are a table.
+    """Add an examination to each report; without a layout its numbers are a table.
 
     name: lower-case letters and underscores, at most 32: it can be asked for under this name.
     """
@@ -65,15 +65,15 @@ def register(
 
 
 def asked(where: str) -> list[str]:
-    """Return the names of the examinations that are asked for there."""
+    """Return the names of the examinations for an occasion."""
     return [name for name, each in EXAMINATIONS.items() if where in each.at and each.is_in_use]
 
 
 def taken(name: str, argument: str = "") -> dict[str, object]:
-    """Examine this process, as JSON; raises what the examination does.
+    """Examine this process, as JSON; raises the exceptions of the examination.
 
-    argument: the type that it is about. LookupError for an unknown name, ValueError for an
-    argument that is missing or one too many.
+    argument: the type that it is about. LookupError for an unknown name, ValueError for a missing
+    or needless argument.
     """
     known = EXAMINATIONS.get(name)
     if known is None or known.take is None:

@@ -1,4 +1,4 @@
-"""What keeps memory, by name: cycles, the heap, resident memory, caches; and what frees it."""
+"""Memory and its causes by name: cycles, the heap, resident memory, caches; and ways to free it."""
 
 from cpythonplus import _on_demand
 
@@ -170,5 +170,5 @@ _HOMES = {
     "shared_dict": "cpythonplus._compact.shared_keys",
     "trim": "._trim",
 }
-if not TYPE_CHECKING:  # names that are not listed are errors
+if not TYPE_CHECKING:  # unknown names are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -1,7 +1,7 @@
-"""The plugin of pytest, which has it in every run where cpythonplus is installed: options only.
+"""The plugin of pytest, loaded in every run with cpythonplus installed: it only adds options.
 
-Everything else is in the folder `no_cycles` and is imported when it is asked for: by `--no-cycles`,
-by the mark `no_cycles`, or by the fixture `cycles`.
+The folder `_no_cycles` has everything else; it is imported on demand: by `--no-cycles`, by the mark
+`no_cycles`, or by the fixture `cycles`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KINDS = "exception,closure"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what stands under "reference cycles" in `pytest --help`."""
+    """Add the group "reference cycles" to `pytest --help`."""
     group = parser.getgroup("cpythonplus", "reference cycles (cpythonplus)")
     group.addoption(
         "--no-cycles",
@@ -65,7 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the marks; with `--no-cycles` switch on what checks every test."""
+    """Declare the marks; with `--no-cycles` switch on the check of every test."""
     config.addinivalue_line(
         "markers", "no_cycles(on=True, kinds=...): the test must leave no reference cycle behind"
     )
@@ -84,7 +84,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if plugins.has_plugin(_NAME) or session.config.getoption("collectonly"):
         return
     if any(item.get_closest_marker("no_cycles") is not None for item in session.items):
-        # Too late for its own hook of this name.
+        # Too late for its own hook of this name, so call the code directly.
         _switch_on(session.config, everywhere=False).prepare(session.items)
 
 
@@ -103,7 +103,7 @@ def _switch_on(config: pytest.Config, *, everywhere: bool) -> Checker:
 
         young.probe()
     except (ImportError, RuntimeError) as error:
-        # No extension, or an interpreter whose collector cannot be watched.
+        # There is no extension, or the interpreter's collector cannot be watched.
         raise pytest.UsageError(f"no cycles: {error}") from None
     checker = Checker(config, settings.from_config(config, everywhere=everywhere))
     config.pluginmanager.register(checker, _NAME)

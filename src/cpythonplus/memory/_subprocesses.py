@@ -1,10 +1,10 @@
 """Memory-hungry work in a process of its own, which gives all of its memory back by ending.
 
-The result comes through a file in memory (memfd) that the child writes and the parent maps: large
-buffers of the result (numpy arrays, memoryviews) are that mapping, and are not copied again.
+The child writes the result into a memfd, and the parent maps it: large buffers of the result (numpy
+arrays, memoryviews) are parts of that mapping, and are not copied again.
 """
 
-# What is unpickled was written by a child that runs this very module.
+# The unpickled data come from a child that runs this very module.
 # ruff: noqa: S301
 
 import mmap
@@ -31,19 +31,19 @@ __all__ = ["ChildEndedError", "in_subprocess"]
 _T = TypeVar("_T")
 
 _GRACE_S = 10.0
-"""How long a child whose result is there may take to end, before it is killed."""
+"""The time for a child to end after its result, before it is killed."""
 _STATUS_S = 1.0
-"""How long the status of an ended child is waited for that another thread has read."""
+"""The time to wait for the status of an ended child that another thread has read."""
 _LONGEST_POLL_MS = 1e9
 """poll(2) takes some weeks, no more."""
 _ALIGNMENT = 64  # of a buffer in the file: a cache line
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
-# The message that goes with the file: what it holds, where its table begins, and its length.
+# The message about the file: the kind of contents, the offset of its table, and its length.
 _MESSAGE = struct.Struct("=BQQ")
 _RETURNED, _RAISED = range(2)
 _Message = tuple[int, "memoryview[int]", int]
-"""_RETURNED or _RAISED, the file mapped, where its table begins."""
+"""_RETURNED or _RAISED, the mapped file, the offset of its table."""
 
 
 class ChildEndedError(RuntimeError):
@@ -61,7 +61,7 @@ class ChildEndedError(RuntimeError):
 
 
 class _ChildTracebackError(Exception):
-    """The cause of what the child raised: the text of the traceback that it had there."""
+    """The cause of an exception of the child: the text of its traceback there."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -81,10 +81,10 @@ def in_subprocess(
 ) -> _T:
     """Call `func(*args, **kwargs)` in a child process and return what it returns.
 
-    However much memory the work needs, this process needs none of it but for the result: the
-    contents of a numpy array or a memoryview in it are memory that the child wrote and this process
-    has mapped, and that goes back when the last object in the result that needs it dies. The rest
-    is pickled (protocol 5), so a change that `func` makes to its arguments stays in the child.
+    This process needs memory for the result only. The contents of a numpy array or a memoryview in
+    it are memory that the child wrote and this process has mapped; it goes back when the last
+    object in the result that needs it dies. The rest is pickled (protocol 5), so a change that
+    `func` makes to its arguments stays in the child.
 
     timeout: seconds after which the child is killed; None: however long it takes.
     context: how the child is started: a context of multiprocessing or its name; None for the
@@ -92,10 +92,10 @@ def in_subprocess(
         takes a millisecond; but a program with threads may deadlock in the child.  With `spawn` and
         `forkserver` `func` and the arguments are pickled, and `func` is found by its module.
 
-    Raises what `func` raised, with the text of the child's traceback as its cause (one that cannot
-    be pickled comes as ChildEndedError); ChildEndedError if the child ended otherwise, by a signal
-    or `sys.exit`; TimeoutError.  Whatever is raised, also KeyboardInterrupt, the child is gone
-    then; processes that it has started are not.
+    Raises the exception of `func`, with the text of the child's traceback as its cause (one that
+    cannot be pickled comes as ChildEndedError); ChildEndedError if the child ended otherwise, by a
+    signal or `sys.exit`; TimeoutError.  After any exception, also KeyboardInterrupt, the child is
+    gone; processes that it has started are not.
 
     May be called from any thread, and by many at once.  A daemonic process of multiprocessing may
     not start processes, so not call this either.
@@ -105,7 +105,7 @@ def in_subprocess(
         context = get_context(context)
     here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with here:
-        # The class that each context has is not that of its base.
+        # Each context has a process class of its own.
         process = context.Process(  # type: ignore[attr-defined]
             target=_serve, args=(there, func, tuple(args), dict(kwargs)), name="in_subprocess"
         )
@@ -136,9 +136,9 @@ def in_subprocess(
 
 
 class _InterruptLater:
-    """Puts off what SIGINT does to the end of a block: between a fork and the note of its child.
+    """Delays the effect of SIGINT to the end of a block: between a fork and the note of its child.
 
-    Blocking it instead would block it in the child, too.  In other threads nothing is raised.
+    Blocking the signal would block it in the child, too. In other threads nothing is raised.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class _InterruptLater:
     def __enter__(self) -> None:
         if threading.current_thread() is threading.main_thread():
             self.before = signal.getsignal(signal.SIGINT)
-            if self.before is not None:  # one that C code has set could not be set again
+            if self.before is not None:  # a handler that C code has set could not be restored
                 signal.signal(signal.SIGINT, self.note)
 
     def __exit__(self, *_: object) -> None:
@@ -162,7 +162,7 @@ class _InterruptLater:
 
 
 def _interrupt_as_before() -> None:
-    """In a forked child, undo what the parent is in the middle of."""
+    """Undo the parent's delay of SIGINT, in a forked child."""
     note = signal.getsignal(signal.SIGINT)
     later = getattr(note, "__self__", None)
     if isinstance(later, _InterruptLater):
@@ -175,16 +175,16 @@ class _TooLate(Exception):  # noqa: N818  # never leaves this module
 
 def _wait(process: BaseProcess, here: socket.socket, deadline: float | None) -> "_Message | None":
     """Wait for the child's message, and for its end; None if it ended without one."""
-    # Not `sentinel`: it is a pipe that children of other threads inherit, and keep open.
+    # Not `sentinel`: children of other threads inherit this pipe, and keep it open.
     ended = -1
-    with suppress(OSError):  # gone already, or a kernel or a sandbox without it
+    with suppress(OSError):  # gone already, or not supported by the kernel or a sandbox
         ended = os.pidfd_open(process.pid or -1)
     try:
         ends = ended if ended >= 0 else process.sentinel
         if not _poll((here.fileno(), ends), deadline):
             raise _TooLate
         message = _receive(here)
-        # Without one its status is wanted, so it is not killed as long as there is time.
+        # If there is no message, the status is needed, so let it end by itself while there is time.
         grace = time.monotonic() + _GRACE_S
         last = grace if message is not None or deadline is None else deadline
         _poll((ends,), last)
@@ -195,7 +195,7 @@ def _wait(process: BaseProcess, here: socket.socket, deadline: float | None) -> 
 
 
 def _poll(descriptors: Iterable[int], deadline: float | None) -> bool:
-    """Whether one of the descriptors could be read before the time `deadline`."""
+    """Whether one of the descriptors became readable before the time `deadline`."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
@@ -209,20 +209,21 @@ def _poll(descriptors: Iterable[int], deadline: float | None) -> bool:
 
 
 def _end(process: BaseProcess, patience_s: float) -> int | None:
-    """Kill the child if it still runs; return its status, None if somebody else took it."""
+    """Kill the child if it still runs; return its status, None if other code took it."""
     if process.pid is not None:
         process.kill()
         process.join()
-        # Another thread that starts a process looks at all children, and may be about to note
-        # this one's status; one that waits for any child, as servers do, takes it for good.
+        # If another thread starts a process, it polls all children, and may be about to note this
+        # one's status. If a thread waits for any child, as servers do, it takes the status for
+        # good.
         limit = time.monotonic() + patience_s
         while process.exitcode is None and time.monotonic() < limit:
             time.sleep(0.001)
     status = process.exitcode
     popen = getattr(process, "_popen", None)
     if status is None and popen is not None:
-        # The program has reaped it, or the kernel where SIGCHLD is ignored: multiprocessing never
-        # learns of the end, and would keep the process among its children.
+        # The program has reaped it, or the kernel has if SIGCHLD is ignored. multiprocessing would
+        # not notice the end, and would keep the process among its children.
         popen.returncode = 0
         process.join()
     process.close()
@@ -246,7 +247,7 @@ def _obituary(status: int | None) -> str:
 
 
 class _Pickler(pickle.Pickler):
-    """Leaves the contents of memoryviews beside the pickle, as numpy does with its arrays'."""
+    """Stores the contents of memoryviews beside the pickle, as numpy does for its arrays."""
 
     def reducer_override(self, obj: Any) -> Any:  # noqa: ANN401
         if type(obj) is not memoryview or obj.format not in _FORMATS or not obj.nbytes:
@@ -264,10 +265,10 @@ def _view(contents: Any, form: str, shape: tuple[int, ...]) -> "memoryview[Any]"
 
 
 def _write(result: object) -> tuple[int, int, int]:
-    """Put `result` into a new file in memory; return its descriptor, the table's place, its length.
+    """Put `result` into a new memfd; return its descriptor, the table's offset, its length.
 
-    The file: the pickle; each buffer, aligned; the table: a pickled list of (place, length,
-    whether it is read-only) of each buffer.
+    The file: the pickle; each buffer, aligned; the table: a pickled list of (offset, length,
+    whether it is read-only) for each buffer.
     """
     buffers: list[pickle.PickleBuffer] = []
     file = os.memfd_create("cpythonplus-result", os.MFD_CLOEXEC)
@@ -289,7 +290,7 @@ def _write(result: object) -> tuple[int, int, int]:
 
 
 def _read(contents: "memoryview[int]", place: int) -> Any:  # noqa: ANN401
-    """Return what `_write` was given; buffers of it are parts of `contents`."""
+    """Return the result that was given to `_write`; its buffers are parts of `contents`."""
     buffers = []
     for begin, length, readonly in pickle.loads(contents[place:]):
         part = contents[begin : begin + length]
@@ -307,7 +308,7 @@ def _serve(
         _interrupt_as_before()
         try:
             kind, (file, place, length) = _RETURNED, _write(func(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001  # that is what the parent raises
+        except Exception as error:  # noqa: BLE001  # the parent raises it
             kind, (file, place, length) = _RAISED, _write(_portable(error))
         with suppress(BrokenPipeError, ConnectionResetError):  # the parent has given up
             socket.send_fds(there, [_MESSAGE.pack(kind, place, length)], [file])
@@ -321,8 +322,8 @@ def _portable(error: Exception) -> tuple[bytes, str, str]:
     line = "".join(traceback.format_exception_only(error)).strip()
     try:
         pickled = pickle.dumps(error, protocol=5)
-        pickle.loads(pickled)  # many that can be written cannot be read
-    except Exception:  # noqa: BLE001  # whatever its __reduce__ does
+        pickle.loads(pickled)  # many can be pickled, but not unpickled
+    except Exception:  # noqa: BLE001  # its __reduce__ may raise anything
         pickled = b""
     return pickled, line, text
 
@@ -331,19 +332,19 @@ def _portable(error: Exception) -> tuple[bytes, str, str]:
 
 
 def _receive(here: socket.socket) -> "_Message | None":
-    """Return the message that is there: what it is, the file mapped, where its table begins."""
+    """Return the message, if any: its kind, the mapped file, the offset of the table."""
     here.setblocking(False)  # noqa: FBT003
     try:
         message, files, _, _ = socket.recv_fds(
             here, _MESSAGE.size, 1, flags=socket.MSG_CMSG_CLOEXEC
         )
-    except (BlockingIOError, ConnectionResetError):  # it ended without one
+    except (BlockingIOError, ConnectionResetError):  # the child ended without one
         return None
     try:
         if len(message) < _MESSAGE.size or not files:
             return None
         kind, place, length = _MESSAGE.unpack(message)
-        # Shared: of a private mapping, the first write to each page would copy it.
+        # Shared: in a private mapping, the first write to each page would copy it.
         return kind, memoryview(mmap.mmap(files[0], length)), place
     finally:
         for file in files:
@@ -351,9 +352,9 @@ def _receive(here: socket.socket) -> "_Message | None":
 
 
 def _rebuilt(pickled: bytes, line: str, text: str) -> BaseException:
-    """Return the exception that `_portable` was given."""
+    """Return the exception that was given to `_portable`."""
     error: BaseException = ChildEndedError(line)
-    with suppress(Exception):  # a module that only the child could import
+    with suppress(Exception):  # it may be in a module that only the child could import
         error = pickle.loads(pickled)
     error.__cause__ = _ChildTracebackError(text)
     return error

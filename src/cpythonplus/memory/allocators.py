@@ -1,8 +1,8 @@
 """Other allocators for a whole program: finding them, and the settings that give memory back.
 
-Every one of these settings was measured: what each gave back of 500 MB of strings, and of small
-objects of which one in 20,000 lived on, stands in the documentation.  The environment is for a
-program that is going to be started: an allocator cannot be changed in a process that runs.
+Each of these settings was measured: the documentation has the memory that each gave back of 500 MB
+of strings, and of small objects of which one in 20,000 lived on.  The environment is for a program
+that is going to be started: a running process cannot change its allocator.
 """
 
 # On the way of each `cpythonplus run --malloc`: dataclasses would cost more than all of this.
@@ -54,30 +54,30 @@ _SETTINGS = {
         "PYTHONMALLOC": "malloc",
     },
     "mimalloc": {
-        # At once: it looks at a delay only when something else is allocated or freed.
+        # At once: a delay is only checked when other memory is allocated or freed.
         "MIMALLOC_PURGE_DELAY": "0",
-        "MIMALLOC_DECOMMIT_DELAY": "0",  # what it was called before 2.1
+        "MIMALLOC_DECOMMIT_DELAY": "0",  # its name before 2.1
         "MIMALLOC_RESET_DELAY": "0",  # and before 2.0
         "PYTHONMALLOC": "malloc",
     },
-    # No tunable gave anything back; `trim_regularly` does, in the program itself.
+    # No tunable gave memory back; `trim_regularly` does, in the program itself.
     "glibc-tuned": {},
 }
 _PRELOAD = "LD_PRELOAD"
 _MOST_BYTES = 256 << 20
-_ELF_HEAD = 20  # up to and with the machine
+_ELF_HEAD = 20  # up to the machine field, included
 _IDENTITY = slice(4, 6)  # 32 or 64 bits, byte order
 _MACHINE = slice(18, 20)
 
 
 class AllocatorError(ValueError):
-    """There is no such allocator; the message says in one line what would help."""
+    """There is no such allocator; the message has the advice, in one line."""
 
 
 def kind_of(name: str) -> str:
-    """Return what `name` is: one of KINDS, or that of the library whose path it is.
+    """Return the kind of `name`: one of KINDS, or the kind of the library at that path.
 
-    Raises AllocatorError for everything else, also for a library that is for another processor.
+    Raises AllocatorError for any other name, also for a library for another processor.
     """
     if os.sep not in name:
         if name not in KINDS:
@@ -107,7 +107,7 @@ def find_library(name: str) -> str:
         if not _is_glibc():
             raise AllocatorError("glibc-tuned: this Python's C library is not glibc")
         return ""
-    if "t" in sys.abiflags:  # PYTHONMALLOC=malloc ends it as it starts
+    if "t" in sys.abiflags:  # an interpreter with PYTHONMALLOC=malloc would end at its start
         raise AllocatorError(f"{kind}: a free-threaded Python has an allocator of its own")
     if os.sep in name:
         return os.path.abspath(name)
@@ -121,11 +121,11 @@ def find_library(name: str) -> str:
 
 
 def apply(name: str, environment: "MutableMapping[str, str]") -> list[str]:
-    """Put into `environment` what starts a program under an allocator; `name` as in `find_library`.
+    """Set the variables in `environment` that start a program under an allocator.
 
-    What stands there already is kept: libraries in LD_PRELOAD come after the allocator, and a
-    setting of the same name is the user's own choice.  Returns the names that were set, as `remove`
-    wants them.  Raises AllocatorError.
+    name: as in `find_library`. Existing settings are kept: libraries in LD_PRELOAD come after the
+    allocator, and a setting of the same name is the user's own choice. Returns the names that were
+    set, as `remove` expects them. Raises AllocatorError.
     """
     library = find_library(name)
     added = []
@@ -145,7 +145,7 @@ def apply(name: str, environment: "MutableMapping[str, str]") -> list[str]:
 
 
 def remove(added: "list[str]", environment: "MutableMapping[str, str]") -> None:
-    """Take out of `environment` what `apply` has put there; what is not there is no error."""
+    """Undo `apply` in `environment`; missing settings are no error."""
     for variable in added:
         value = environment.pop(variable, "")
         _, _, earlier = value.partition(":")
@@ -161,13 +161,13 @@ def is_loaded(library: str) -> bool:
 
 
 def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTES) -> bool:
-    """Have glibc's heap trimmed from now on, by a separate thread that needs no GIL.
+    """Start a thread that trims glibc's heap at intervals, without the GIL.
 
     It looks each `interval_s` seconds, at most a fiftieth of the time, and not while the process
-    sleeps; where `worth_bytes` more are free in the heap, or resident, than the last time left, it
-    calls `malloc_trim`.  Calling this again changes the numbers.  Forked children go on with it.
+    sleeps. If `worth_bytes` more are free in the heap, or resident, than after the last trim, it
+    calls `malloc_trim`.  Calling this again changes the numbers.  Forked children have it, too.
 
-    Returns False where malloc is not glibc's; nothing is done then.  Raises ValueError for numbers
+    Returns False, and does nothing, if malloc is not glibc's.  Raises ValueError for numbers
     out of range.
     """
     if not 0.01 <= interval_s <= 3600:  # noqa: PLR2004  # an hour
@@ -179,7 +179,7 @@ def trim_regularly(interval_s: float = INTERVAL_S, worth_bytes: int = WORTH_BYTE
     if not _native.memory_trim_regularly(round(interval_s * 1000), worth_bytes):
         return False
     if not _registered:
-        # Beside another thread a fork is told of as dangerous; and it would not be in the child.
+        # CPython warns about a fork with other threads; and the child would not have the thread.
         os.register_at_fork(
             before=_native.memory_trim_pause,
             after_in_parent=_native.memory_trim_resume,
@@ -200,7 +200,7 @@ def _is_glibc() -> bool:
 
 
 def _folders() -> "Iterator[str]":
-    """Yield where libraries may be, the most particular place first."""
+    """Yield the folders that may have libraries, the most specific first."""
     yield from filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(":"))
     yield os.path.join(sys.prefix, "lib")
     for entry in sys.path:
@@ -215,7 +215,7 @@ def _folders() -> "Iterator[str]":
 
 
 def _linker_folders() -> "Iterator[str]":
-    """Yield the folders that /etc/ld.so.conf names, without what it may say beside folders."""
+    """Yield the folders in /etc/ld.so.conf, without other settings in it."""
     from glob import glob
 
     files = ["/etc/ld.so.conf", *sorted(glob("/etc/ld.so.conf.d/*.conf"))]
@@ -237,7 +237,7 @@ def _fits_file(path: str) -> bool:
 
 
 def _fits(data: bytes) -> bool:
-    """Whether it begins as a library does that this interpreter can load."""
+    """Whether it begins like a library that this interpreter can load."""
     with open("/proc/self/exe", "rb") as file:
         own = file.read(_ELF_HEAD)
     return (

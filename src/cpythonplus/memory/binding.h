@@ -1,4 +1,4 @@
-/* What this room adds to the extension. */
+/* The method tables and functions of this folder. */
 #ifndef PLUS_MEMORY_BINDING_H
 #define PLUS_MEMORY_BINDING_H
 

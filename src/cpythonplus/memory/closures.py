@@ -35,15 +35,15 @@ _MOST_WRAPPERS = 1000  # around a function
 def close(function: Callable[..., object], *, only: Iterable[str] | None = None) -> int:
     """Empty the variables that an inner function has from the functions around it.
 
-    function: a Python function, a method of one, or what `functools.lru_cache` and other wrappers
-        that are not functions themselves have made of one.
+    function: a Python function, a method of one, or the wrapper of one, as by
+        `functools.lru_cache`, that is not a function itself.
     only: the names of those variables to empty; None: all but `__class__`, which the methods of a
         class share.
 
-    Returns how many had a value; 0 for a function that is not an inner one. Called after that, the
-    function raises NameError where it needs one of them, and so do the others that share them, the
-    function around included. Raises TypeError for what has no variables of a Python function, and
-    ValueError for a name in `only` that the function does not have.
+    Returns how many had a value; 0 for a function that is not an inner one. After that, a call of
+    the function raises NameError if it needs one of them, and so do the others that share them, the
+    function around included. Raises TypeError for an object without variables of a Python function,
+    and ValueError for a name in `only` that the function does not have.
     """
     plain = _python_function(function)
     cells = dict(zip(plain.__code__.co_freevars, plain.__closure__ or (), strict=True))
@@ -58,10 +58,10 @@ def _python_function(function: object) -> FunctionType:
     inner = function
     left = _MOST_WRAPPERS
     while not isinstance(inner, FunctionType):
-        # A wrapper written in C has nothing else; one written in Python has cells of its own.
+        # A wrapper written in C has only `__wrapped__`; one written in Python has cells of its own.
         inner = inner.__func__ if isinstance(inner, MethodType) else _wrapped(inner)
         left -= 1
-        if inner is None or not left:  # an object that has every attribute has no end of them
+        if inner is None or not left:  # an object with every attribute has an endless chain
             raise TypeError(f"close() takes a Python function, not {type(function).__name__}")
     return inner
 
@@ -75,7 +75,7 @@ def _emptied(cell: CellType) -> bool:
         content = cell.cell_contents
     except ValueError:
         return False
-    # The last reference goes after the cell is empty, whatever that runs.
+    # The last reference is released after the cell is empty; this may run any code.
     del cell.cell_contents
     del content
     return True
@@ -88,16 +88,16 @@ def closing(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function so that its inner recursive functions do not outlive it as garbage.
 
     When the function has returned or raised, or the generator, coroutine or asynchronous generator
-    is exhausted or closed, those of its variables are emptied that only a cycle of inner functions
-    keeps. An inner function that was returned or stored, or that such a one needs, stays as it is.
+    is exhausted or closed, its variables that only a cycle of inner functions keeps are emptied. An
+    inner function that was returned or stored, or that such a function needs, is not changed.
 
     function: a Python function or method, of any kind; a function without variables that inner
         functions use is returned as it is.
 
     Name, signature and kind stay; the function itself is `__wrapped__`. A variable that inner
     functions use and that has no value yet raises NameError instead of UnboundLocalError. Raises
-    TypeError for what is no Python function, and ValueError for one that has more than 255 such
-    variables or whose code does not begin as the interpreters known so far have it.
+    TypeError for an object that is no Python function, and ValueError for a function that has more
+    than 255 such variables or whose code begins in an unknown way.
     """
     if not isinstance(function, FunctionType):
         raise TypeError(f"closing() takes a Python function, not {type(function).__name__}")
@@ -122,7 +122,7 @@ def _wrap_of(flags: int) -> Callable[[FunctionType, CodeType, int], FunctionType
 
 
 def _cells(function: FunctionType, count: int) -> tuple[CellType, ...]:
-    """Return a closure for one call: cells of its own, and those of the functions around."""
+    """Return a closure for one call: new cells, and those of the functions around."""
     return (*[CellType() for _ in range(count)], *(function.__closure__ or ()))
 
 
@@ -135,11 +135,11 @@ def _body(function: FunctionType, code: CodeType, closure: tuple[CellType, ...])
 
 
 def _end(closure: tuple[CellType, ...], count: int, e: BaseException | None = None) -> None:
-    try:  # noqa: SIM105 - which needs a frame more
-        # Frames on the traceback of what it raises have references that nobody will call.
+    try:  # noqa: SIM105 - which needs another frame
+        # Finished frames on the traceback of an exception have references that do not count.
         _native.memory_close_cells(closure, count, [] if e is None else frames(e))
     except (MemoryError, RecursionError):
-        pass  # what the function raised stays what it is; the collector has to do it
+        pass  # the function's exception stays; the collector has to break the cycle
 
 
 def _wrap_plain(function: FunctionType, code: CodeType, count: int) -> FunctionType:
@@ -148,7 +148,7 @@ def _wrap_plain(function: FunctionType, code: CodeType, count: int) -> FunctionT
         try:
             result = _body(function, code, closure)(*args, **kwargs)
         except BaseException as e:
-            del args, kwargs  # one of them may be what is raised
+            del args, kwargs  # one of them may be the exception
             _end(closure, count, e)
             raise
         _end(closure, count)
@@ -163,7 +163,7 @@ def _wrap_coroutine(function: FunctionType, code: CodeType, count: int) -> Funct
         try:
             result = await _body(function, code, closure)(*args, **kwargs)
         except BaseException as e:
-            del args, kwargs  # one of them may be what is raised
+            del args, kwargs  # one of them may be the exception
             _end(closure, count, e)
             raise
         _end(closure, count)
@@ -178,7 +178,7 @@ def _wrap_generator(function: FunctionType, code: CodeType, count: int) -> Funct
         try:
             result = yield from _body(function, code, closure)(*args, **kwargs)
         except BaseException as e:
-            del args, kwargs  # one of them may be what is raised
+            del args, kwargs  # one of them may be the exception
             _end(closure, count, e)
             raise
         _end(closure, count)
@@ -202,13 +202,13 @@ def _wrap_async_generator(function: FunctionType, code: CodeType, count: int) ->
                     value = await step
                 except StopAsyncIteration:
                     break
-                # What `yield from` does, which asynchronous generators do not have.
+                # The same as `yield from`, which asynchronous generators do not have.
                 try:
                     sent = yield value
                 except GeneratorExit:
                     await body.aclose()
                     raise
-                except BaseException as e:  # noqa: BLE001 - it is handed on
+                except BaseException as e:  # noqa: BLE001 - it is passed on
                     step = body.athrow(e)
                 else:
                     step = body.asend(sent)
@@ -226,19 +226,19 @@ def _wrap_async_generator(function: FunctionType, code: CodeType, count: int) ->
 
 
 def _own_cells(code: CodeType) -> tuple[str, ...]:
-    """Return the variables that inner functions use; not parameters, which live in two places."""
+    """Return the variables that inner functions use, except parameters, which have two places."""
     return tuple(name for name in code.co_cellvars if name not in code.co_varnames)
 
 
 def _layout(code: CodeType) -> tuple[str, ...]:
-    """Return all variables in the order in which instructions number them."""
+    """Return all variables in the order of their numbers in instructions."""
     return (*code.co_varnames, *_own_cells(code), *code.co_freevars)
 
 
 def _opened(code: CodeType, own: tuple[str, ...]) -> CodeType:
     """Return code that takes its own cells from the function's closure instead of making them.
 
-    The variables keep their numbers, for own cells lie in front of those of functions around; so
+    The variables keep their numbers, because own cells come before those of functions around. So
     only the instructions that make and copy cells change, which are the first ones.
     """
     kept = tuple(name for name in code.co_cellvars if name not in own)
@@ -254,7 +254,7 @@ def _opened(code: CodeType, own: tuple[str, ...]) -> CodeType:
 
 
 def _prefix_length(code: CodeType) -> int:
-    """Return the bytes that fill a function's cells; it raises if they are not all that does."""
+    """Return the length of the code that fills a function's cells; raises for unknown code."""
     raw, position, argument = code.co_code, 0, 0
     copied, made, length = 0, [], 0
     while raw[position] in (_EXTENDED_ARG, _COPY_FREE_VARS, _MAKE_CELL):

@@ -1,8 +1,8 @@
-"""Exceptions that are kept or handed on without keeping the functions that they went through.
+"""Keeps exceptions, or hands them on, without keeping the functions that they went through.
 
 The traceback of an exception holds the frames that it went through, with all their variables, and
-each of them the frames of its callers. A variable of one of these that is the exception makes a
-cycle. From frames that say where, but hold no variables and no callers, there is none.
+each frame holds the frames of its callers. If one of these variables is the exception, there is a
+cycle. Frames that only tell the place, without variables and callers, make none.
 """
 
 from __future__ import annotations  # the reference shows them as they are written
@@ -24,21 +24,21 @@ _Error = TypeVar("_Error", bound=BaseException)
 
 _NO_KEYWORDS: Mapping[str, Any] = MappingProxyType({})
 
-# A class may have properties of the same names, which would run here.
+# A class may have properties of the same names, which would run code.
 _TRACEBACK = BaseException.__dict__["__traceback__"]
 _CAUSE = BaseException.__dict__["__cause__"]
 _CONTEXT = BaseException.__dict__["__context__"]
 _LINKS = (_CAUSE, _CONTEXT)
 _MEMBERS = BaseExceptionGroup.__dict__["exceptions"]
 
-# What modules of another kind than files are read with.
+# Globals that find the source of a module that does not come from a file.
 _SOURCE_NAMES = ("__name__", "__loader__", "__spec__")
 
 
 class Outcome(Generic[_T]):
-    """What a call came to: a value or an exception; `catch` makes them.
+    """The result of a call: a value or an exception; `catch` makes them.
 
-    It holds no frame: whatever keeps it makes no cycle.
+    It holds no frame, so keeping it makes no cycle.
     """
 
     __slots__ = ("_exception", "_ok", "_traceback", "_value")
@@ -56,18 +56,18 @@ class Outcome(Generic[_T]):
 
     @property
     def value(self) -> _T:
-        """What the call returned; else this raises, as `reraise` does."""
+        """The value that the call returned; after an exception this raises, as `reraise` does."""
         self.reraise()
         return self._value  # type: ignore[return-value]
 
     @property
     def exception(self) -> BaseException | None:
-        """What the call raised, as `detach` leaves it; None for a value, and once reraised."""
+        """The exception, as `detach` leaves it; None for a value, and once reraised."""
         return self._exception
 
     @property
     def trace(self) -> tuple[Place, ...]:
-        """Where the exception was raised, the outermost function first; empty for a value."""
+        """The frames of the exception, the outermost function first; empty for a value."""
         return tuple(
             Place(
                 entry.tb_frame.f_code.co_filename,
@@ -98,12 +98,12 @@ class Outcome(Generic[_T]):
 
 
 def drop(e: BaseException) -> None:
-    """Release all that an exception's traceback holds, when it will no longer be read.
+    """Release all objects of an exception's traceback, when it will no longer be read.
 
-    Takes the traceback off and clears the variables of its frames; those of functions that are
-    running, and of generators that may go on, are left. The same for the exceptions that it was
-    raised from or during, and for the members of a group; but one of these that a function further
-    out, or this one, may still be handling is left as it is, and `e` loses its link to it.
+    Takes the traceback off and clears the variables of its frames, except functions that are
+    running, and generators that may go on. Does the same for the exceptions that it was raised from
+    or during, and for the members of a group. An exception that the caller or a function further
+    out may still be handling is left unchanged, and `e` loses its link to it.
 
     Raises TypeError for something that is no exception.
     """
@@ -188,7 +188,7 @@ def frames(e: BaseException) -> list[FrameType]:
 
 
 def _separated(e: BaseException) -> list[BaseException]:
-    """Return the chain but for what may still be handled, to which nothing in it is linked then."""
+    """Return the chain without exceptions that may still be handled, and cut the links to these."""
     running = {id(frame) for frame in _callers()}
     left = {
         id(one)
@@ -199,7 +199,7 @@ def _separated(e: BaseException) -> list[BaseException]:
         for link in _LINKS:
             if id(one) not in left and id(link.__get__(one)) in left:
                 link.__set__(one, None)
-    # Members of a group cannot be taken out of it.
+    # Members of a group cannot be removed from it.
     return [one for one in chain(e) if id(one) not in left]
 
 
@@ -248,9 +248,9 @@ def _bare(frame: FrameType) -> FrameType:
 
 
 def _without_cells(code: CodeType) -> CodeType:
-    """Return code whose frames may be looked at though it never ran: nothing has filled its cells.
+    """Return code whose frames may be inspected though it never ran and nothing filled its cells.
 
-    Its instructions stay, for what they say about columns, and so do the variables' places.
+    Its instructions stay, because they tell the columns, and the variables keep their places.
     """
     if not code.co_freevars:
         return code
@@ -260,9 +260,9 @@ def _without_cells(code: CodeType) -> CodeType:
 
 
 def _clear(frame: FrameType) -> None:
-    # Until 3.12 clearing the frame of a generator that may go on closes the generator.
+    # Until 3.12, clearing the frame of a suspended generator closes the generator.
     if _native.memory_frame_generator(frame) is None:
-        with suppress(RuntimeError):  # it is running
+        with suppress(RuntimeError):  # the frame is running
             frame.clear()
 
 

@@ -1,4 +1,4 @@
-/* What Python sees of the room's C. */
+/* The binding of watches and of exceptions that live. */
 #include "binding.h"
 
 #include <frameobject.h>
@@ -11,13 +11,13 @@
 #include "_garbage/guard.h"
 #include "_garbage/held.h"
 
-/* ---- what a collection found --------------------------------------------------------------------- */
+/* ---- the garbage of a collection --------------------------------------------------------------------- */
 
 #define NO_CYCLE UINT32_MAX
 
-/* By component: what hangs from it and from no cycle before it. */
+/* By component: the objects that hang from it, and from no cycle before it. */
 struct kept {
-    uint32_t cycle; /* the component that it hangs from, or itself; NO_CYCLE: from none */
+    uint32_t cycle; /* the component that it hangs from, or itself; NO_CYCLE: none */
     Py_ssize_t objects, size_bytes;
 };
 
@@ -34,7 +34,7 @@ hand_on(const struct plus_batch *batch, struct kept *kept, uint32_t node)
     }
 }
 
-/* Components in the order in which they reach each other: the highest number first. */
+/* Processes components in the order in which they reach each other: the highest number first. */
 static struct kept *
 find_kept(const struct plus_batch *batch)
 {
@@ -89,15 +89,15 @@ bytes_of(const struct plus_batch *batch, uint32_t component)
     return size;
 }
 
-/* The components of one key. */
+/* The sums of the components with one key. */
 struct tally {
     uint64_t key;
-    uint32_t component; /* the first */
+    uint32_t component; /* the first one */
     Py_ssize_t count, objects, size_bytes, kept_objects, kept_bytes;
 };
 
 struct tallies {
-    struct plus_address_table places; /* key to place in each, and one */
+    struct plus_address_table places; /* key to index in each, plus one */
     struct tally *each;
     uint32_t count;
 };
@@ -111,7 +111,7 @@ add_up(const struct plus_batch *batch, const struct kept *kept, uint32_t compone
     if (plus_batch_key(batch, component, &key) < 0) {
         return -1;
     }
-    key += key == 0; /* 0 is no key of a table */
+    key += key == 0; /* a table cannot have 0 as a key */
     struct plus_address_slot *place =
         plus_address_table_get(&tallies->places, (void *)(uintptr_t)key);
     if (place == NULL) {
@@ -146,7 +146,8 @@ add_all_up(const struct plus_batch *batch, struct tallies *tallies)
     return status;
 }
 
-/* Adds a tally to the rows, the members of its first component only where the key is not known; 1 if it is not. */
+/* Adds a tally to the rows; with the members of its first component if the key is not known.  Returns 1 if it is
+ * not. */
 static int
 add_row(const struct plus_batch *batch, const struct tally *tally, PyObject *known, PyObject *rows)
 {
@@ -201,7 +202,7 @@ make_rows(const struct plus_batch *batch, PyObject *known, int *unknown)
     return rows;
 }
 
-/* What has the finalizer of old stays in gc.garbage, as without us. */
+/* Returns the items with a tp_del, which stay in gc.garbage as without a watch. */
 static PyObject *
 uncollectable(PyObject *items)
 {
@@ -216,12 +217,12 @@ uncollectable(PyObject *items)
     return kept;
 }
 
-/* Takes the items off the list and breaks their cycles, unless somebody holds one of them. */
+/* Takes the items off the list and breaks their cycles, unless other objects refer to one of them. */
 static int
 clear_batch(struct plus_batch *batch, PyObject *list, Py_ssize_t start)
 {
     bool garbage = plus_batch_is_garbage(batch);
-    /* A copy: destructors may change the list. */
+    /* Copied, because destructors may change the list. */
     PyObject *items = PyList_GetSlice(list, start, PyList_GET_SIZE(list));
     PyObject *kept = items == NULL ? NULL : uncollectable(items);
 

@@ -1,4 +1,4 @@
-"""What examinations found, for people: as text, and as a page."""
+"""The results of examinations for people: as text, and as a page."""
 
 from cpythonplus import _on_demand
 

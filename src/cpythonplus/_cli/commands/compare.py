@@ -1,4 +1,4 @@
-"""`cpythonplus compare`: the user's program, stock beside plus."""
+"""`cpythonplus compare`: compares the user's program in stock Python and under cpythonplus."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EPILOG = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carry out `cpythonplus compare ARGUMENTS`. Raises UsageError for wrong ones."""
+    """Run `cpythonplus compare ARGUMENTS`. Raises UsageError for wrong ones."""
     words = list(arguments)
     border = words.index("--") if "--" in words else len(words)
     parser = Parser(
@@ -126,7 +126,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _whole(most: int) -> Callable[[str], int]:
-    """Return what reads a whole number from 1 on."""
+    """Return a function that reads a whole number from 1 on."""
 
     def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdecimal() else 0
@@ -140,7 +140,7 @@ def _whole(most: int) -> Callable[[str], int]:
 
 
 def _positive(most: float) -> Callable[[str], float]:
-    """Return what reads a number above 0."""
+    """Return a function that reads a number above 0."""
 
     def read(text: str) -> float:
         try:
@@ -171,7 +171,7 @@ def _settings(options: argparse.Namespace) -> compare.Settings | None:
 
 
 def _check_output(path: Path) -> None:
-    """Raise UsageError, before minutes of measuring, where no file can be."""
+    """Raise UsageError if no file can be written there, before minutes of measuring."""
     if path.is_dir():
         raise UsageError(f"--output: {str(path)!r} is a folder")
     if not path.parent.is_dir():
@@ -183,7 +183,7 @@ def _compare(
     commands: dict[Side, list[str]],
     settings: compare.Settings | None,
 ) -> int:
-    """Measure and report; what ends it early does not lose what was measured."""
+    """Measure and report; an early end does not lose the samples."""
     rounds = options.rounds or (JOB_ROUNDS if settings is None else SERVICE_ROUNDS)
     samples: list[Sample] = []
     status, problem = 0, ""
@@ -225,7 +225,7 @@ def _report(options: argparse.Namespace, comparison: compare.Comparison) -> int:
     try:
         write_output(options.output, text)
     except OSError as error:
-        # Shown all the same, below: it took minutes to get.
+        # Still show the table below: it took minutes to get.
         complain(COMMAND, f"{options.output}: {error.strerror}")
         return show(table) or 1
     return show(f"{table}\n{options.format}: {visible(str(options.output))}\n")

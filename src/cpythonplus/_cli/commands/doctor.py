@@ -1,4 +1,4 @@
-"""`cpythonplus doctor`: what a program keeps in memory, and why; one word for each examination."""
+"""`cpythonplus doctor`: examines the memory of a program; one word for each examination."""
 
 # On the start-up path: importing pathlib would cost more than all of this.
 # ruff: noqa: PTH109, PTH116
@@ -77,7 +77,7 @@ NOTHING_TO_RUN = "expected a script, -m MODULE, -c CODE or -"
 
 
 def main(arguments: list[str]) -> int:
-    """Do the examination that is asked for; returns the exit status."""
+    """Run the examination that the arguments name; returns the exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         return show(help_text())
     word = arguments[0]
@@ -94,7 +94,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _is_about_a_process(arguments: list[str]) -> bool:
-    """Whether a PID stands there in place of a program: nothing but options and one number."""
+    """Whether the arguments name a process, not a program: only options and one number."""
     from cpythonplus._cli.commands import doctor_live
 
     own = {option.flag for option in doctor_live.CYCLES.options}
@@ -109,7 +109,7 @@ def _is_about_a_process(arguments: list[str]) -> bool:
 
 
 def _run(word: str, arguments: list[str]) -> int:
-    """Become the program, looked at (does not return); or show the help."""
+    """Become the examined program (does not return); or show the help."""
     feature = _feature(word)
     known: run.Known = {option.flag: (None, option) for option in OWN_OPTIONS}
     known.update({option.flag: (feature, option) for option in feature.options})
@@ -122,7 +122,7 @@ def _run(word: str, arguments: list[str]) -> int:
     if not request.python.telling:
         check_program(request.python)
     given = request.values.setdefault(feature.name, {})
-    # What is looked at is the program, so nothing of it is changed that need not be.
+    # The program is examined, so change no more of it than necessary.
     request.off.update({"gil", "threads", "doctor"} - request.given)
     if "children" not in given:
         request.given.add(run.NO_CHILDREN.field)
@@ -130,11 +130,11 @@ def _run(word: str, arguments: list[str]) -> int:
 
 
 def check_program(options: interpreter_options.Options) -> None:
-    """UsageError if there is plainly nothing to run, and so nothing to report on.
+    """UsageError if there is certainly no program to run.
 
-    Only what is certain: a script that is not there, a module whose first name no finder knows.
-    The rest (a folder without `__main__.py`, a sub-module, a file that may not be read) is told by
-    Python itself, in one line: finding out here would mean importing the program's packages twice.
+    Only two cases are certain: a script that does not exist, a module whose first name no finder
+    knows. Python itself tells the rest in one line (a folder without `__main__.py`, a sub-module,
+    an unreadable file): finding out here would mean importing the program's packages twice.
     """
     if not options.kind:
         raise UsageError(NOTHING_TO_RUN)
@@ -152,18 +152,18 @@ def check_program(options: interpreter_options.Options) -> None:
 def check_module(name: str, *, safe_path: bool) -> None:
     """UsageError if no finder knows the first name of the dotted `name`, as `python -m` would look.
 
-    Nothing is imported, so a parent package that extends its own path stays its own business.
+    Nothing is imported, so a parent package may extend its own path.
     """
     top = name.partition(".")[0]
     if not top or top in sys.modules:
         return
     saved = sys.path
-    # The first entry is this command's own: the current folder (-m) or the console script's.
+    # The first entry belongs to this command: the current folder (-m) or the console script's.
     path = list(saved) if sys.flags.safe_path else saved[1:]
     sys.path = path if safe_path or sys.flags.safe_path else [os.getcwd(), *path]
     try:
         found = any(finder.find_spec(top, None) is not None for finder in sys.meta_path)
-    except Exception:  # noqa: BLE001  # somebody's import hook: for Python to tell
+    except Exception:  # noqa: BLE001  # an import hook of the program: Python reports it
         found = True
     finally:
         sys.path = saved
@@ -176,7 +176,7 @@ def _feature(word: str) -> Feature:
 
 
 def help_text() -> str:
-    """Return what `cpythonplus doctor` prints."""
+    """Return the text of `cpythonplus doctor --help`."""
     from cpythonplus._cli.commands import doctor_live
 
     live = {each.usage: each.summary for each in doctor_live.EXAMINATIONS}
@@ -188,7 +188,7 @@ def help_text() -> str:
 
 
 def program_help_text(word: str) -> str:
-    """Return what `cpythonplus doctor run --help` prints, or the like."""
+    """Return the text of `cpythonplus doctor run --help`, or of another word."""
     feature = _feature(word)
     return PROGRAM_HELP.format(
         command=feature.command,

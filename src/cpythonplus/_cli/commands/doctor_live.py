@@ -1,4 +1,4 @@
-"""`cpythonplus doctor attach PID` and its like: processes that run, looked at from outside."""
+"""`cpythonplus doctor attach PID` and others: examines running processes from outside."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
 _HALFWAY_FROM_S = 20.0
 _LOOK_SHARE = 0.25
-"""So much of the time passes before memray traces: what grows decides on what it traces."""
+"""The share of the time before memray traces; the growth until then decides what it traces."""
 _LEAST_LOST = 64 << 10
 _SHORTEST_S = 0.1
 _LONGEST_S = 1e6
@@ -53,7 +53,7 @@ options:
 
 
 def _seconds(text: str) -> str:
-    """Serve as `check` of an option that takes a time between two looks."""
+    """Check an option that takes a time between two looks."""
     if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
         raise ValueError(f"expected {_SHORTEST_S} to {_LONGEST_S:,.0f} seconds, got {text!r}")
     return text
@@ -80,9 +80,9 @@ _ANSWER = (format_option("text", "json"), _OUTPUT)
 
 
 class Examination(NamedTuple):
-    """What can be asked of processes that run: a sub-command of `cpythonplus doctor`.
+    """An examination of running processes: a sub-command of `cpythonplus doctor`.
 
-    operands: what follows the options, PID and TYPE.
+    operands: the arguments after the options: PID and TYPE.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Examination(NamedTuple):
 
     @property
     def usage(self) -> str:
-        """Return how it is called, without options."""
+        """Return its usage, without options."""
         return " ".join((self.name, *self.operands))
 
 
@@ -136,9 +136,9 @@ CYCLES = next(each for each in EXAMINATIONS if each.name == "cycles")
 
 
 class Request:
-    """A command line, read.  given: the options' values by field, a switch has "1".
+    """A command line, read. given: the options' values by field, a switch has "1".
 
-    files: two reports, which stand where a PID may.
+    files: two reports in place of a PID.
     """
 
     __slots__ = ("files", "given", "pid", "type_name")
@@ -155,7 +155,7 @@ class Request:
 
 
 def parse(examination: Examination, arguments: Sequence[str]) -> Request:
-    """Read the command line; UsageError for what is wrong in it."""
+    """Read the command line; UsageError for mistakes in it."""
     request = Request()
     known = {option.flag: option for option in examination.options}
     words, operands = list(arguments), []
@@ -206,13 +206,13 @@ def _pid(text: str) -> int:
 
 
 def main(examination: Examination, arguments: Sequence[str]) -> int:
-    """Look at the process and tell; returns the exit status."""
+    """Examine the process and report; returns the exit status."""
     if {"-h", "--help"} & {*arguments}:
         return show(help_text(examination))
     request = parse(examination, arguments)
     if request.files:
         return _compare(request.files, request)
-    # Behind the command line, for wrong ones are told at once.
+    # Import after parsing, so that mistakes are told at once.
     from cpythonplus._doctor.agent.client import AskError, connect
     from cpythonplus._doctor.agent.finding import Unreachable
 
@@ -246,7 +246,7 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
     from cpythonplus._doctor.agent.client import examine
 
     found = examine(client)
-    client.close()  # the process waits for others while this is drawn
+    client.close()  # the process can serve others meanwhile
     return _status(found, _tell_report(found, request))
 
 
@@ -283,7 +283,7 @@ def _compare(files: list[str], request: Request) -> int:
 
 
 def _read_report(file: str) -> dict[str, object]:
-    """Read a saved report as if a process had answered it: what is no answer is no report."""
+    """Read a saved report like an answer of a process, with the same checks."""
     from cpythonplus._base.contents import contents
     from cpythonplus._doctor.agent.decoding import NoAnswerError, decoded
 
@@ -296,13 +296,13 @@ def _read_report(file: str) -> dict[str, object]:
 
 
 def _growth(client: Client, request: Request) -> int:
-    """Look twice, and tell what has grown between."""
+    """Look twice, and report the growth between."""
     from cpythonplus._doctor.agent.client import own_name
     from cpythonplus._doctor.agent.comparing import with_halfway
 
     seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
     if native := bool(request.get("native")):
-        _announce_tracer(client, seconds)  # what it imports is not growth
+        _announce_tracer(client, seconds)  # the modules that it imports are not growth
     client.ask("mark", doctor)
     client.close()  # others may ask meanwhile
     traced: Traced | str = ""
@@ -329,7 +329,7 @@ def _growth(client: Client, request: Request) -> int:
 
 
 def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
-    """Sleep, and look once more at half of a longer time: what is steady then is rather a leak."""
+    """Sleep; look once more at half of a longer time: steady growth is rather a leak."""
     if seconds < _HALFWAY_FROM_S:
         time.sleep(seconds)
         return None
@@ -341,7 +341,7 @@ def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
 
 
 def _announce_tracer(client: Client, seconds: float) -> None:
-    """Say what the tracer costs; AskError where it cannot run, here or there."""
+    """Tell the cost of the tracer; AskError if it cannot run, here or in the process."""
     from cpythonplus._base.text.sizes import format_size
     from cpythonplus._doctor.agent.client import AskError
     from cpythonplus._doctor.native_traces.reading import need_memray
@@ -360,7 +360,7 @@ def _announce_tracer(client: Client, seconds: float) -> None:
 
 
 def _has_lost_blocks(client: Client, seconds: float, doctor: str) -> bool:
-    """Wait, and tell whether Python's allocator has more blocks then that no object explains."""
+    """Wait, and tell whether the allocator then has more blocks that no object explains."""
     from cpythonplus._doctor.report.owners import parts_grown
 
     time.sleep(seconds)
@@ -370,7 +370,7 @@ def _has_lost_blocks(client: Client, seconds: float, doctor: str) -> bool:
 
 
 def _traced(client: Client, seconds: float, *, small: bool) -> Traced | str:
-    """Have the process traced, or say why not; at least so many seconds pass."""
+    """Trace the process, or return the reason why not; takes at least so many seconds."""
     from cpythonplus._doctor.agent.client import AskError
     from cpythonplus._doctor.native_traces.asking import traced
 
@@ -386,19 +386,19 @@ def _traced(client: Client, seconds: float, *, small: bool) -> Traced | str:
 
 
 def _cycles(client: Client, request: Request) -> int:
-    """Have the process watch what its collector finds, and tell that."""
+    """Make the process watch its collector, and report the cycles."""
     client.ask("watch_cycles")
     client.close()
     try:
         time.sleep(request.get("seconds", _GROWTH_S))
-    finally:  # also when this is interrupted: it is not to watch for ever
+    finally:  # also after an interruption: it must not watch for ever
         found: dict[str, object] = {"target": client.ask("hello")}
         found["cycles"] = client.ask("watched_cycles")
         client.close()
     return _tell_report(found, request)
 
 
-# ---- which processes there are ------------------------------------------------------------------
+# ---- listing processes --------------------------------------------------------------------------
 
 
 def _list(request: Request) -> int:
@@ -411,7 +411,7 @@ def _list(request: Request) -> int:
 
 
 def list_text(found: Sequence[Candidate]) -> str:
-    """Return a table of the processes that can be examined, and how many cannot be."""
+    """Return a table of the processes that can be examined, and the number of the others."""
     from cpythonplus._base.text.sizes import format_size
     from cpythonplus._base.text.visible import visible
 
@@ -437,7 +437,7 @@ def list_text(found: Sequence[Candidate]) -> str:
 
 
 def _age(started_s: float) -> str:
-    """Return for how long something runs, as people say it: 12 s, 5 min, 3 h 20, 8 d 04."""
+    """Return the age of a process in words: 12 s, 5 min, 3 h 20, 8 d 04."""
     minutes, seconds = divmod(max(int(time.time() - started_s), 0), 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -451,7 +451,7 @@ def _age(started_s: float) -> str:
 
 
 def _tell_report(found: dict[str, object], request: Request) -> int:
-    """Write an examination in the format that is asked for."""
+    """Write an examination in the requested format."""
     if request.get("format") == "json":
         return _tell_json(found, request)
     from cpythonplus.memory.report import page, report_text
@@ -466,20 +466,20 @@ def _width(request: Request) -> int:
 
 
 def _status(found: dict[str, object], status: int) -> int:
-    """Return FAILED_STATUS for a report that lacks what does not work in the process."""
+    """Return FAILED_STATUS if the report lacks a feature that does not work in the process."""
     from cpythonplus._doctor.report.sections import lacks_something
 
     return status or (FAILED_STATUS if lacks_something(found) else 0)
 
 
 def _tell_json(content: dict[str, object], request: Request) -> int:
-    # The one character that a terminal might obey, and that JSON leaves as it is.
+    # DEL is the only character that a terminal might obey and that JSON does not escape.
     text = json.dumps(content, indent=2).replace("\x7f", "\\u007f")
     return tell(f"{text}\n", request)
 
 
 def tell(text: str, request: Request) -> int:
-    """Write a report where it is wanted; UsageError if the file cannot be written."""
+    """Write a report to its destination; UsageError if the file cannot be written."""
     file = request.get("output")
     is_html = request.get("format") == "html"
     if file is None:
@@ -496,7 +496,7 @@ def tell(text: str, request: Request) -> int:
 
 
 def help_text(examination: Examination) -> str:
-    """Return what `cpythonplus doctor EXAMINATION --help` prints."""
+    """Return the text of `cpythonplus doctor EXAMINATION --help`."""
     name, *operands = examination.usage.split()
     usage = " ".join((COMMAND, name, "[options]", *operands))
     options = option_lines((*examination.options, HELP_OPTION))

@@ -1,4 +1,4 @@
-"""`cpythonplus facts`: what is known of this interpreter's private structures, and proven."""
+"""`cpythonplus facts`: the facts about this interpreter's private structures, and their proofs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EPILOG = "Exit status: 0 all proven, 1 something is refused, 2 wrong usage."
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carry out `cpythonplus facts ARGUMENTS`. Raises UsageError for wrong ones."""
+    """Run `cpythonplus facts ARGUMENTS`. Raises UsageError for wrong ones."""
     parser = Parser(
         prog="cpythonplus facts", description=DESCRIPTION, epilog=_EPILOG, allow_abbrev=False
     )

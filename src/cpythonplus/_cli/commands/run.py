@@ -1,34 +1,34 @@
-"""`cpythonplus run`: become `python` with the same program, the features switched on.
+"""`cpythonplus run`: becomes `python` with the same program and the features switched on.
 
-The runner executes nothing of the program. It writes what is to be switched on into the environment
-variable CPYTHONPLUS_RUN and replaces itself (exec) by the same interpreter with the same options
-and the program; `cpythonplus.pth` then activates the features before the program begins. So argv,
+The runner executes nothing of the program. It writes the features into the environment variable
+CPYTHONPLUS_RUN and replaces itself (exec) by the same interpreter with the same options and the
+program; `cpythonplus.pth` then activates the features before the program begins. So argv,
 `__main__`, sys.path, exit status, tracebacks and signals are not imitated: they are Python's own.
-Rejected: running the program in this process by `runpy`. It needs no second interpreter (9 ms) but
-leaves frames in tracebacks, a `__main__` of its own, and differs in `-i`, signals and argv bytes.
+Rejected: running the program in this process by `runpy`. It needs no second interpreter (9 ms), but
+leaves frames in tracebacks, has a `__main__` of its own, and differs in `-i`, signals and argv
+bytes.
 
-What a program can see of it: CPYTHONPLUS_RUN in os.environ; with -I or -E an option -X in
-/proc/self/cmdline (not in sys.orig_argv); modules named cpythonplus.* in
-sys.modules; the native types of the threads room, and its finder in front of sys.meta_path; one
-function of atexit, called last; with `--stackless` a module of that name and a builtin
-TaskletExit, with `--dump-on` a signal's action,
-with `--malloc` LD_PRELOAD and the allocator's settings;
-under the console script, `sys.orig_argv[0]` as that script's first line has it.
+A program can see: CPYTHONPLUS_RUN in os.environ; with -I or -E an option -X in /proc/self/cmdline
+(not in sys.orig_argv); modules named cpythonplus.* in sys.modules; the native types of `threads`,
+and its finder in front of sys.meta_path; one function of atexit, called last; with `--stackless` a
+module of that name and a builtin TaskletExit; with `--dump-on` a signal's action; with `--malloc`
+LD_PRELOAD and the allocator's settings; under the console script, `sys.orig_argv[0]` as in that
+script's first line.
 
-The interpreter says itself what is wrong with its options and its program, and without a program it
-reads standard input or prompts. Rejected: looking for the script or the module here, for one line
-and status 2. `python -m` says 1, and the module would be looked for twice.
+The interpreter itself reports mistakes in its options and its program; without a program it reads
+standard input or prompts. Rejected: looking for the script or the module here, for one line and
+status 2. `python -m` exits with 1, and the module would be searched twice.
 
-Children. Interpreters of the same installation that the program starts (multiprocessing,
-subprocess with sys.executable) inherit the environment and so the features; `--no-children` takes
-the variable out of the environment as soon as it is read. Another Python, or another
-installation of cpythonplus, finds in the variable that it is not meant and leaves it alone. One
-with -I or -E ignores the variable as it ignores PYTHON*; `run -I` itself says by an option -X that
-this one counts. Rejected for that: the pid in the variable, which exec keeps, since who sets the
-variable may know the pid (a set-user-ID program that becomes `python -I`). A
-`cpythonplus run` inside of one replaces the outer one's choice as a whole, nothing is merged.
+Children: interpreters of the same installation that the program starts (multiprocessing, subprocess
+with sys.executable) inherit the environment and so the features; `--no-children` takes the variable
+out of the environment as soon as it is read. Another Python, or another installation of
+cpythonplus, sees in the variable that it is not meant and ignores it. An interpreter with -I or -E
+ignores the variable like PYTHON*; `run -I` itself passes an option -X that makes this one count.
+Rejected for that: the pid in the variable, which exec keeps; whoever sets the variable may know the
+pid (a set-user-ID program that becomes `python -I`). A `cpythonplus run` inside of another replaces
+the outer one's choice as a whole, nothing is merged.
 
-With CPYTHONPLUS_DISABLE set (_base/switch.py) no feature is on: it is `python` with the program.
+If CPYTHONPLUS_DISABLE is set (_base/switch.py), no feature is on: it is `python` with the program.
 """
 
 # On the start-up path: importing pathlib would cost more than all of this.
@@ -100,8 +100,8 @@ HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 class Request:
     """A command line of `run`, read.
 
-    values: carried texts by feature name, then by field; off: features switched off;
-    given: own options that were given, by field; python: options for the interpreter, and program.
+    values: carried texts by feature name, then by field; off: features switched off; given: own
+    options that were given, by field; python: options for the interpreter, and program.
     """
 
     __slots__ = ("given", "off", "python", "values")
@@ -125,9 +125,9 @@ class Request:
 
 
 def main(arguments: list[str]) -> int:
-    """Become the program (does not return), or return an exit status; UsageError for wrong input.
+    """Become the program (does not return), or return an exit status; UsageError for mistakes.
 
-    `arguments` are those behind the word `run`.
+    `arguments` are those after the word `run`.
     """
     request = parse(arguments, known_options(), COMMAND)
     if "help" in request.given:
@@ -145,7 +145,7 @@ def main(arguments: list[str]) -> int:
 
 
 def become(request: Request) -> "NoReturn":
-    """Become the program that is asked for (does not return); UsageError if it cannot be."""
+    """Become the requested program (does not return); UsageError if that is impossible."""
     inherit_options(request)
     if switch_off(request):
         switch.tell(f"{switch.VARIABLE} is set: this is stock Python")
@@ -164,17 +164,17 @@ def switch_off(request: Request) -> bool:
 
 
 def inherit_options(request: Request) -> None:
-    """Put the options of the running interpreter in front of those that were given."""
+    """Put the options of the running interpreter in front of the given ones."""
     inherited = interpreter_options.of_this_process(sys.orig_argv)
     request.python.words[:0] = inherited.words
     request.python.letters |= inherited.letters
 
 
 def parse(arguments: list[str], known: "Known", command: str) -> Request:
-    """Read the command line; UsageError for what is wrong in it.
+    """Read the command line; UsageError for mistakes in it.
 
     By hand, because argparse costs 5 ms and cannot tell `-um http.server` from its own options.
-    known: the options that are not the interpreter's; command: whose `--help` an error refers to.
+    known: the options that are not the interpreter's; command: errors refer to its `--help`.
     """
     request = Request()
     words = list(arguments)
@@ -218,7 +218,7 @@ def offered() -> list[Feature]:
 def _note(
     request: Request, feature: Feature | None, option: Option | None, flag: str, value: str
 ) -> None:
-    """Put an option of ours, as `known_options` describes it, where it belongs."""
+    """Store an option of ours, which `known_options` describes."""
     if option is None:
         if feature is not None:
             request.off.add(feature.name)
@@ -253,7 +253,7 @@ def start(request: Request) -> "NoReturn":
         command += ["-X", MARK]
     command += [*request.python.words, *request.python.program]
     try:
-        # argv[0] as it was typed: Python finds its own folder, and its venv, by it.
+        # argv[0] as typed: Python finds its own folder, and its venv, by it.
         program = sys.executable or os.readlink("/proc/self/exe")
         os.execve(program, command, environment)
     except (OSError, ValueError) as error:
@@ -263,7 +263,7 @@ def start(request: Request) -> "NoReturn":
 def prepare(
     features: dict[str, dict[str, str]], environment: dict[str, str], letters: set[str]
 ) -> None:
-    """Let the features change the environment and what is carried; UsageError if one cannot."""
+    """Let the features change the environment and the carried texts; UsageError if one cannot."""
     for feature in FEATURES:
         if feature.name not in features or feature.prepare is None:
             continue
@@ -280,17 +280,17 @@ def prepare(
 def set_search_path(
     environment: dict[str, str], letters: set[str] | None, wanted: "Iterable[str]" = ()
 ) -> None:
-    """See to it that the started interpreter activates the features; UsageError if it could not.
+    """Make the started interpreter activate the features; UsageError if it could not.
 
-    Installed in a site folder, `cpythonplus.pth` does it, whatever the options; only -S keeps
-    Python from reading it. Elsewhere (PYTHONPATH, `pip install --target`) no .pth file is read.
-    There PYTHONPATH gets a folder with a `sitecustomize` in front, which activates the features,
-    takes that folder out of sys.path again and goes on to the user's own `sitecustomize`. The
-    program sees the folder in os.environ["PYTHONPATH"], because its children need it too; sys.path
-    is as without it. With -E or -I PYTHONPATH is not read, so that is refused. Rejected: refusing
-    altogether (trying it from an unpacked wheel is worth something), and `-c` or `-m` with a
-    starter module (that is no longer python's own `__main__`).
-    letters: flags of the interpreter; None: nothing is to be activated.  wanted: features by name.
+    If the package is installed in a site folder, `cpythonplus.pth` does it with any options but -S.
+    Elsewhere (PYTHONPATH, `pip install --target`) no .pth file is read. There PYTHONPATH gets a
+    folder with a `sitecustomize` in front, which activates the features, takes that folder out of
+    sys.path again and goes on to the user's own `sitecustomize`. The program sees the folder in
+    os.environ["PYTHONPATH"], because its children need it too; sys.path is as without it. With -E
+    or -I PYTHONPATH is not read, so that is refused. Rejected: refusing altogether (an unpacked
+    wheel can be tried like this), and `-c` or `-m` with a starter module (that is no longer
+    python's own `__main__`). letters: flags of the interpreter; None: there is nothing to activate.
+    wanted: features by name.
     """
     entries = [
         entry
@@ -298,7 +298,7 @@ def set_search_path(
         if entry != OUTSIDE_SITE
     ]
     if entries != environment.get("PYTHONPATH", "").split(os.pathsep):
-        # An outer run put it there.
+        # an outer run added it
         environment["PYTHONPATH"] = os.pathsep.join(entries)
         if entries in ([], [""]):
             del environment["PYTHONPATH"]
@@ -326,7 +326,7 @@ def set_search_path(
 
 def in_site_folder(letters: set[str]) -> bool:
     """Whether an interpreter with these flags reads the `cpythonplus.pth` beside this package."""
-    import site  # loaded at start-up already, unless with -S
+    import site  # already loaded at start-up, unless with -S
 
     parent = os.path.dirname(HOME)
     if not os.path.exists(os.path.join(parent, "cpythonplus.pth")):
@@ -342,8 +342,9 @@ def in_site_folder(letters: set[str]) -> bool:
 def original_environment() -> dict[str, str]:
     """Return the environment that this interpreter was started with.
 
-    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538). Handed on, it would
-    look like the user's own choice, and the UTF-8 mode that the C locale brings would be off.
+    In the C locale Python sets LC_CTYPE for itself and its children (PEP 538). If it were passed
+    on, it would look like the user's own choice, and would switch off the UTF-8 mode of the C
+    locale.
     """
     environment = dict(os.environ)
     if environment.get("LC_CTYPE") in ("C.UTF-8", "C.utf8", "UTF-8"):
@@ -361,7 +362,7 @@ def original_environment() -> dict[str, str]:
 
 
 def help_text() -> str:
-    """Return what `cpythonplus run --help` prints: first what most people need."""
+    """Return the text of `cpythonplus run --help`; the most needed options come first."""
     features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
     with_options = {x.name: option_lines(x.options, x.defaults()) for x in offered() if x.options}
     return HELP.format(
@@ -373,7 +374,7 @@ def help_text() -> str:
 
 
 def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" = {}) -> str:  # noqa: B006
-    """Return the lines of a help text for options; defaults: what is told behind them, by field."""
+    """Return the lines of a help text for options; defaults: texts to append, by field."""
     return "\n".join(
         help_line(
             f"{option.flag} {option.metavar or ''}",
@@ -397,7 +398,7 @@ def _refused_facts() -> list[str]:
 
 
 def show_text(request: Request) -> str:
-    """Return what `--show` prints: each feature, on or off, its values, and the command."""
+    """Return the text of `--show`: each feature, on or off, its values, and the command."""
     enabled = request.enabled()
     lines = _refused_facts()
     for feature in offered():

@@ -1,8 +1,8 @@
 """`cpythonplus serve`: gunicorn, with workers that go on sharing their memory.
 
-gunicorn's options are gunicorn's to read; here only what has to be known before it is imported.
+gunicorn reads its own options; only options that are needed before it is imported are read here.
 
-With CPYTHONPLUS_DISABLE set (_base/switch.py) it becomes the stock gunicorn, without our options.
+If CPYTHONPLUS_DISABLE is set (_base/switch.py), it becomes the stock gunicorn, without our options.
 """
 
 import os
@@ -26,11 +26,11 @@ OWN = (
     (NO_DOCTOR, "", f"Turn off: {_FEATURES['doctor'].summary}."),
     (MALLOC, _ALLOCATOR.metavar or "", f"{_ALLOCATOR.help[0].upper()}{_ALLOCATOR.help[1:]}."),
 )
-"""Options that are read here: what is typed, how its value is called (empty: a switch), help."""
+"""Options that are read here: the flag, the name of its value (empty: a switch), help."""
 
 
 def main(arguments: list[str]) -> int:
-    """Serve until the server is stopped, then SystemExit; UsageError without a gunicorn to use."""
+    """Serve until the server is stopped, then SystemExit; UsageError without a usable gunicorn."""
     if find_spec("gunicorn") is None:
         raise UsageError("requires the extra: pip install 'cpythonplus[serve]'")
     request = run.Request()
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         raise UsageError(str(error)) from None
     from cpythonplus.prefork._gunicorn import application as gunicorn_application
 
-    # The workers, which are forked, have sockets of their own.
+    # The forked workers have sockets of their own.
     problem = 0 if given[NO_DOCTOR] else agent.start()
     if problem:
         tell_no_doctor("cpythonplus serve", problem)
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
 
 
 def without_own(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
-    """Return the other arguments, and what was given last for each of OWN; UsageError."""
+    """Return the other arguments, and the last value of each of OWN; UsageError."""
     rest: list[str] = []
     given = {flag: "" for flag, _, _ in OWN}
     metavars = {flag: metavar for flag, metavar, _ in OWN}
@@ -73,7 +73,7 @@ def without_own(arguments: list[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def use(allocator: str, rest: list[str], given: dict[str, str], arguments: list[str]) -> None:
-    """Begin anew under the allocator, without the option; glibc's own is only told."""
+    """Start anew under the allocator, without the option; glibc's own is only tuned."""
     from cpythonplus.memory import allocators
 
     environment = run.original_environment()
@@ -97,7 +97,7 @@ def use(allocator: str, rest: list[str], given: dict[str, str], arguments: list[
 
 
 def serve_stock(request: run.Request, arguments: list[str]) -> NoReturn:
-    """Become the stock gunicorn with those of the arguments that are its own (does not return)."""
+    """Become the stock gunicorn with its own arguments only (does not return)."""
     from_environment = shlex.split(os.environ.get("GUNICORN_CMD_ARGS", ""))
     rest = stock_words(from_environment)
     if rest != from_environment:
@@ -107,7 +107,8 @@ def serve_stock(request: run.Request, arguments: list[str]) -> NoReturn:
     if script.is_file():
         request.python.set_script([str(script), *words])
     else:
-        # Its second choice: after USR2 it would begin anew as a file, beside which `http` lies.
+        # The second choice: after USR2 gunicorn would start anew as a file, and `http` lies beside
+        # it.
         request.python.program = ["-m", "gunicorn", *words]
     run.become(request)
 
@@ -115,7 +116,7 @@ def serve_stock(request: run.Request, arguments: list[str]) -> NoReturn:
 def stock_words(words: list[str]) -> list[str]:
     """Return the words of a command line without the options that gunicorn does not have.
 
-    Abbreviations count as argparse has them: what one of gunicorn's options begins with is its.
+    Abbreviations count as in argparse: a prefix of an option of gunicorn's is its option.
     """
     from gunicorn.config import KNOWN_SETTINGS
 

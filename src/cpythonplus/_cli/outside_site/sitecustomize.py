@@ -1,7 +1,7 @@
-"""Stands in for `cpythonplus.pth` where that is not read: see `set_search_path` in commands/run.py.
+"""Replaces `cpythonplus.pth` if that is not read: see `set_search_path` in commands/run.py.
 
 Every Python that the program starts finds this in its PYTHONPATH, whatever its version, so it is
-written for all of them, and the folder holds nothing else that could be imported.
+written for all versions, and the folder holds nothing else that could be imported.
 """
 
 # Old versions have no pathlib.
@@ -14,7 +14,7 @@ _folder = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [entry for entry in sys.path if entry != _folder]
 
 if sys.version_info >= (3, 11) and "CPYTHONPLUS_RUN" in os.environ:
-    # At the end: whatever lies beside cpythonplus must not come before the standard library.
+    # At the end: files beside cpythonplus must not come before the standard library.
     _packages = os.path.dirname(os.path.dirname(os.path.dirname(_folder)))
     sys.path.append(_packages)
     try:
@@ -22,10 +22,10 @@ if sys.version_info >= (3, 11) and "CPYTHONPLUS_RUN" in os.environ:
 
         startup.activate()
     finally:
-        # Not remove(): the folder may also stand further up, by the user's own PYTHONPATH.
+        # Not remove(): the user's own PYTHONPATH may have the folder further up.
         del sys.path[-1]
     if "CPYTHONPLUS_RUN" not in os.environ:
-        # --no-children: then nobody needs the folder any more.
+        # --no-children: no other process needs the folder.
         _rest = os.environ.get("PYTHONPATH", "").split(os.pathsep)
         _rest = [entry for entry in _rest if entry != _folder]
         if _rest:
@@ -33,9 +33,9 @@ if sys.version_info >= (3, 11) and "CPYTHONPLUS_RUN" in os.environ:
         else:
             os.environ.pop("PYTHONPATH", None)
 
-# The user's own, if there is one. Without one this is the ImportError that `site` looks for; any
-# other exception is for `site` to report, as it would be without us. Python 2 clears a module's
-# names when it is dropped, so keep it alive there; elsewhere that would be cyclic garbage.
+# The user's own, if there is one. If there is none, this raises the ImportError that `site`
+# expects; `site` reports any other exception, as without us. Python 2 clears a module's names when
+# it is dropped, so keep it alive there; elsewhere that would be cyclic garbage.
 _self = sys.modules.pop("sitecustomize", None)
 if sys.version_info >= (3, 11):  # noqa: UP036
     del _self

@@ -1,6 +1,6 @@
-"""The agent: what answers `cpythonplus doctor PID` inside a live process, and who asks it."""
+"""The agent, which answers `cpythonplus doctor PID` inside a live process, and its clients."""
 
-# On the start-up path of every program under `cpythonplus run`: nothing else is imported.
+# On the start-up path of every program under `cpythonplus run`: import nothing else.
 import atexit
 import os
 
@@ -12,26 +12,26 @@ _registered = False
 
 
 def start(idle_ms: int = -1) -> int:
-    """Let this process be looked at through its private socket; returns 0, or why not: an errno.
+    """Open the private socket of this process for doctors; returns 0, or an errno.
 
-    idle_ms: the socket is closed again when nobody asked for so long; negative: it stays, and the
-    children that this process forks have their own.  Nothing is looked at until somebody asks.
+    idle_ms: close the socket after so long without a client; negative: it stays, and forked
+    children have their own.  Nothing is examined before a client asks.
     """
     global _registered  # noqa: PLW0603
     error = _native.memory_agent_start(idle_ms)
     if not error and not _registered:
         _registered = True
-        # These, not pthread_atfork: the warning about threads counts between the two.
+        # Not pthread_atfork: its handlers run before CPython counts threads for its warning.
         os.register_at_fork(
             before=_native.memory_agent_before_fork,
             after_in_parent=_native.memory_agent_after_fork_parent,
             after_in_child=_native.memory_agent_after_fork_child,
         )
-        # A thread that still waits for the GIL would not survive the end of the interpreter.
+        # A thread that still waits for the GIL would not survive the interpreter's end.
         atexit.register(_native.memory_agent_stop)
     return error
 
 
 def stop() -> None:
-    """Close the socket, when the answer that is being made is done."""
+    """Close the socket, after the current answer is done."""
     _native.memory_agent_stop()

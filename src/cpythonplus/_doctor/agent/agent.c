@@ -1,40 +1,47 @@
-/* The threads of the agent, and when they are there.
+/* The threads of the agent, and their life.
  *
  *             start()                       stop(), before_fork()                 joined
  *     OFF ----------------> RUNNING -----------------------------> STOPPING ----------------> OFF
  *                              |   idle for too long, or `leave`: retire()                     ^
  *                              +---------------------------------------------------------------+
  *
- *     keeper      the program's descriptors     sleeps until a request is to be answered, and starts a thread for it;
+ *     keeper      the program's descriptors     sleeps until there is a request, and starts a worker for it;
  *                                               joins the listener when that ends by itself
  *     listener    descriptors of its own        has the socket: accepts, reads, parses, sends; one client at a time
- *     worker      the program's descriptors     calls `answer`, which takes the GIL by itself; nothing else here knows of it
+ *     worker      the program's descriptors     calls `answer`, the only code here that takes the GIL
  *
- * - The program is not to see our descriptors, in itself or in its children, so the listener has a table of its own
- *   (agent_socket.h).  An answer cannot be made there: it runs Python, and with it whatever code of the program's an object
- *   has that dies meanwhile, which would close its descriptors in the wrong table.  A thread that has the program's table
- *   must be started by one that has it.  So somebody has to wait there: the keeper, with a small stack.
- * - `lock` is never held while anybody waits: who stops gives it back for the join, and STOPPING keeps the others off.
- *   A second one who stops waits for `told`; one who starts finds that it is not OFF, and changes nothing.
- * - Who stops says so first (`stopping`) and wakes the listener then, which looks at `stopping` between any two steps.
- *   Who stops must not have the GIL: the answer that is waited for may need it.
- * - The listener ends by itself only while RUNNING; then the keeper is detached.  Is it STOPPING, somebody joins the keeper.
- * - A thread that asks for the end from inside of an answer (a finalizer that forks) would wait for itself: it ends nothing.
- * - Where the listener has no table of its own, the program may have closed our descriptors.  If nothing can wake it then,
- *   the threads are left behind, asleep, and none is started again (`lost`).
+ * - The program must not see our descriptors, in its process or in its children, so the listener has a descriptor
+ *   table of its own (agent_socket.h).  An answer cannot be made in the listener.  It runs Python, and a finalizer of
+ *   the program may run then and would close its descriptors in the wrong table.  Only a thread with the program's
+ *   table can start another one with it, so the keeper waits with the program's table and a small stack.
+ * - `lock` is not held while a thread waits for another: stop_locked() releases it for the join, and STOPPING keeps
+ *   the other callers off.  A second stop_locked() waits for `told`.  If the state is not OFF, start_locked() changes
+ *   nothing.
+ * - stop_locked() sets `stopping` first and then wakes the listener, which reads `stopping` between any two steps.
+ *   The caller must not hold the GIL, because the answer that it waits for may need it.
+ * - If the listener ends by itself while RUNNING, the keeper joins it and is detached (retire()).  While STOPPING,
+ *   stop_locked() joins both.
+ * - If a worker asks for the end from inside of an answer (a finalizer that forks), it would wait for itself, so
+ *   stop_locked() does nothing then.
+ * - If the listener has no table of its own, the program may have closed our descriptors.  If nothing can wake the
+ *   listener then, the threads are left behind, asleep, and none is started again (`lost`).
  *
- * Fork.  Before: all threads end, so that no lock of theirs is held and CPython counts none; `pauses` counts the forks
- * that are going on.  The socket and a client live on: the listener puts its descriptors into `box`, a socket that is in the
- * program's table until the next listener has taken them out, and what it knows of the client stays in `agent.client`.  A
- * listener makes a step for its client even if it is to end again, so that a program which does nothing else than to fork is
- * answered, too.  Parent: the last of the forks starts the threads again, if they are `wanted`.  Child: let_go() makes the lock
- * anew (some thread of the parent may have held it) and closes the box and the parent's socket, if it has it at all, without
- * shutting it down; threads of its own are started where the agent is there for ever, unless another thread than the main one forked.  C
- * code that forks past Python's hooks is noticed by the number of the process, at the next call.
+ * Before a fork, all threads end, so that none holds a lock and CPython counts none.  `pauses` counts the forks in
+ * progress.  The socket and a client live on: the listener puts its descriptors into `box`, a socket that is in the
+ * program's table until the next listener has taken them out, and the state of the client stays in `agent.client`.  A
+ * listener makes one step for its client even if it is to end at once, so that a program that forks all the time is
+ * answered, too.
  *
- * Rejected: a pipe or an eventfd to wake the listener, which the others cannot reach; pthread_cancel, which would end a
- * thread inside Python; answering in the listener; handing the client's descriptor to another thread, where the program
- * would see it. */
+ * In the parent, the last of the forks starts the threads again, if they are `wanted`.
+ *
+ * In the child, let_go() makes a new lock (a thread of the parent may have held the old one) and closes the box and
+ * the parent's socket without shutdown(2), if they are in its table.  If the agent is there for ever, the child starts
+ * its own threads, unless another thread than the main one forked.  If C code forks without Python's hooks, the next
+ * call notices the new process id.
+ *
+ * Rejected: a pipe or an eventfd to wake the listener, which other tables do not have; pthread_cancel(), which would
+ * end a thread inside Python; answering in the listener; handing the client's descriptor to another thread, where the
+ * program would see it. */
 #define _GNU_SOURCE
 #include "agent.h"
 
@@ -57,9 +64,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define REQUEST_TIMEOUT_MS 5000 /* for a client to ask, and to ask again */
-#define SEND_TIMEOUT_MS 10000   /* for it to take a part of the answer */
-#define PAUSE_MS 200            /* where accepting fails for want of descriptors */
+#define REQUEST_TIMEOUT_MS 5000 /* for a client to send a request, and the next one */
+#define SEND_TIMEOUT_MS 10000   /* for a client to take a part of the answer */
+#define PAUSE_MS 200            /* before accepting again, if there are no free descriptors */
 #define AWAKE_TIMEOUT_MS 200
 #define STACK_BYTES (128 * 1024)
 
@@ -67,43 +74,43 @@
 
 enum state { OFF, RUNNING, STOPPING };
 
-/* A request that the listener waits for, and what the worker makes of it; lies on the listener's stack. */
+/* A request that the listener waits for, and the worker's answer; on the listener's stack. */
 struct job {
     const struct plus_request *request;
-    char *bytes; /* NULL: there is no answer */
+    char *bytes; /* NULL: no answer */
     size_t length;
     bool failed, done;
-    bool without_worker; /* no thread could be started for it */
+    bool without_worker; /* no thread could be started */
 };
 
 #define HEAD 5
 
-/* A client, and how far it is served.  The listener's; of others while there is none. */
+/* A client, and the progress of serving it.  Belongs to the listener, or to the caller that starts or stops it. */
 struct client {
     struct plus_own_fd fd;
-    char request[PLUS_REQUEST_MAX]; /* what has come of the next one */
+    char request[PLUS_REQUEST_MAX]; /* the received part of the next request */
     size_t request_length;
     char head[HEAD];
-    char *answer; /* NULL: none is on its way; of malloc, or `refusal` */
+    char *answer; /* NULL: none to send; from malloc, or `refusal` */
     char refusal[192];
-    size_t length, sent; /* of the answer; of head and answer */
-    bool last;           /* there will be no further answer */
+    size_t length, sent; /* bytes of the answer; sent bytes of head and answer */
+    bool last;           /* close after this answer */
     uint64_t deadline_ns;
 };
 
-/* `lock` guards what has no other word; it is held for a few instructions only. */
+/* `lock` guards the fields whose comments do not say otherwise; it is held for a few instructions only. */
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t told; /* whenever `state`, `opened`, `job`, what it says, or `listens` changes */
+    pthread_cond_t told; /* changes of `state`, `opened`, `job`, its fields, and `listens` */
     enum state state;
-    bool wanted; /* to be started again after a fork; in children only where it stays for ever */
-    bool lost;   /* a thread that cannot be woken is left behind: never again */
-    unsigned pauses; /* forks that are going on */
-    pid_t process;   /* whose threads and socket these are */
+    bool wanted;     /* start again after a fork; in a child only if the agent is there for ever */
+    bool lost;       /* a thread that cannot be woken was left behind: never start again */
+    unsigned pauses; /* forks in progress */
+    pid_t process;   /* the process that started the threads and the socket */
     struct plus_own_thread keeper, listener;
     struct job *job;          /* NULL: none */
     bool listens;             /* the listener has not ended */
-    int opened;               /* 0 or -errno of the socket; PENDING */
+    int opened;               /* 0 or -errno of opening the socket; PENDING */
     plus_agent_answer answer; /* this and the next two are written before the threads start */
     int idle_ms;
     struct plus_own_fd probe; /* plus_fd_table_leave() */
@@ -111,12 +118,12 @@ static struct {
                             ->sun_path]; /* $XDG_RUNTIME_DIR or empty */
     struct plus_agent_socket socket;     /* written by the listener, before `opened` */
     struct client client;
-    struct plus_mailbox box; /* what the listener leaves to the next one; no descriptor: nothing */
-    bool left;               /* by the listener: it is in the box */
-    atomic_bool stopping;    /* read by the threads between any two steps */
+    struct plus_mailbox box; /* carries descriptors to the next listener; fd -1: none */
+    bool left;               /* written by the listener: the descriptors are in `box` */
+    atomic_bool stopping;    /* the threads read it between any two steps */
     atomic_bool leave;       /* set by the listener */
-    /* A thread other than the program's main one forked this process or one that it comes from.  Then nothing returns
-     * from main() here: the process ends when its last thread does, and ours would keep it for ever. */
+    /* This process, or an ancestor, was forked by another thread than the program's main one.  Then nothing returns
+     * from main() here: the process ends with its last thread, and ours would keep it alive for ever. */
     bool ends_with_last_thread;
 } agent = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -127,7 +134,7 @@ static struct {
 };
 
 static _Thread_local bool forks_from_thread; /* this thread forks, and is not the main one */
-static _Thread_local bool answers;           /* this thread is a worker that makes an answer */
+static _Thread_local bool answers;           /* this thread is a worker */
 
 /* ---- one client ---------------------------------------------------------------------------------- */
 
@@ -148,7 +155,7 @@ drop_client(void)
     agent.client.answer = NULL;
 }
 
-/* Waits until the client's socket is ready for `events`.  False: it is too late, or the threads are to end. */
+/* Waits until the client's socket is ready for `events`.  False: the deadline has passed, or the threads are to end. */
 static bool
 wait_for(short events)
 {
@@ -196,7 +203,7 @@ refuse(const char *reason)
     set_answer(true, client->refusal, strlen(client->refusal));
 }
 
-/* False when the client is gone or too slow, or the threads are to end. */
+/* Returns false if the client is gone or too slow, or the threads are to end. */
 static bool
 send_part(void)
 {
@@ -222,7 +229,7 @@ send_part(void)
     return true;
 }
 
-/* Has the keeper have it answered. */
+/* Hands the job to the keeper and waits for the answer. */
 static void
 have_answered(struct job *job)
 {
@@ -257,7 +264,7 @@ answer_request(const struct plus_request *request)
                               : "the process is out of memory, or is ending");
 }
 
-/* Reads what there is; false when the client is gone or too slow, or the threads are to end. */
+/* Reads the bytes that are there; false if the client is gone or too slow, or the threads are to end. */
 static bool
 receive(void)
 {
@@ -269,11 +276,11 @@ receive(void)
         return errno == EINTR || (errno == EAGAIN && wait_for(POLLIN));
     }
     client->request_length += (size_t)got;
-    /* The dead line is for the whole request: one byte every four seconds is no way to hold the line. */
+    /* The deadline is for the whole request, so a client cannot hold the line with one byte every four seconds. */
     return got > 0 && plus_now_ns() <= client->deadline_ns;
 }
 
-/* Takes the next step for the client; false when nothing does, or the threads are to end. */
+/* Takes the next step for the client; false if there is none, or the threads are to end. */
 static bool
 step(void)
 {
@@ -306,14 +313,14 @@ step(void)
 
 /* ---- the thread that waits for clients ----------------------------------------------------------- */
 
-/* Whether the listener leaves its descriptors to the next one when it is to end: read once it is. */
+/* True if the listener, when it ends, leaves its descriptors to the next one.  Valid once `stopping` is set. */
 static bool
 is_pausing(void)
 {
     return atomic_load(&agent.stopping) && agent.box.fd.fd >= 0;
 }
 
-/* Until the client is served, or the threads are to end; then it stays for the next listener. */
+/* Serves the client until it is done, or until the threads are to end; then the next listener goes on with it. */
 static void
 serve(void)
 {
@@ -332,7 +339,7 @@ serve_new(int fd)
     serve();
 }
 
-/* The program has closed our descriptor: a client has found the socket that nobody can accept from. */
+/* Opens the socket anew: the program has closed our descriptor, and a client has come that cannot be accepted. */
 static bool
 open_again(void)
 {
@@ -343,13 +350,13 @@ open_again(void)
     return done;
 }
 
-/* Waits for a client; false when there will be none. */
+/* Waits for a client; false if there will be none. */
 static bool
 next_client(int *fd)
 {
     *fd = -1;
     if (atomic_load(&agent.stopping)) {
-        return false; /* and the datagram that said so may have been read for a client */
+        return false; /* the waking datagram may have been read while a client was served */
     }
     int found =
         plus_agent_socket_poll(&agent.socket, agent.socket.listening.fd, POLLIN, agent.idle_ms);
@@ -366,7 +373,7 @@ next_client(int *fd)
     return true;
 }
 
-/* By the listener: says what became of the socket. */
+/* Called by the listener: tells the result of opening the socket. */
 static void
 tell_opened(int error)
 {
@@ -376,11 +383,11 @@ tell_opened(int error)
     pthread_mutex_unlock(&agent.lock);
 }
 
-/* The descriptors that go through the box. */
+/* The descriptors that the box carries. */
 static struct plus_own_fd *const carried[] = {&agent.socket.listening, &agent.socket.waking.fd,
                                               &agent.client.fd};
 
-/* Takes out of the box what the listener before left.  False: the socket is not there. */
+/* Takes out of the box the descriptors of the listener before.  False: the socket is not there. */
 static bool
 take_over(struct plus_own_fd box)
 {
@@ -388,7 +395,7 @@ take_over(struct plus_own_fd box)
                  plus_own_fd_is_ours(&agent.socket.listening) &&
                  plus_own_fd_is_ours(&agent.socket.waking.fd);
 
-    plus_own_fd_close(&box); /* in this table; the keeper does so in the program's */
+    plus_own_fd_close(&box); /* in this table; the keeper closes it in the program's */
     if (!taken) {
         plus_agent_socket_close(&agent.socket);
         drop_client();
@@ -441,7 +448,7 @@ work(struct plus_own_thread *self)
     (void)self;
     answers = true;
     char *bytes = agent.answer(job->request, &length, &failed);
-    if (!answers) { /* this is a child that the answer forked: the job is its parent's */
+    if (!answers) { /* in a child that the answer forked: the job is the parent's */
         free(bytes);
         return;
     }
@@ -450,8 +457,8 @@ work(struct plus_own_thread *self)
     job->failed = failed;
 }
 
-/* In a thread of its own: what Python does there needs the stack that the program's threads have.  With the lock held,
- * which it gives back meanwhile. */
+/* Makes the answer in a thread of its own, because Python needs a stack of ordinary size.  Called with the lock held,
+ * and releases it meanwhile. */
 static void
 answer_job(void)
 {
@@ -469,7 +476,7 @@ answer_job(void)
     pthread_cond_broadcast(&agent.told);
 }
 
-/* With the lock held, without a listener: nothing is left to another one. */
+/* Closes all that would be left to another listener.  Called with the lock held, without a listener. */
 static void
 give_up(void)
 {
@@ -478,7 +485,7 @@ give_up(void)
     drop_client();
 }
 
-/* With the lock held.  Ends by itself: nobody else does, unless stop() is waiting. */
+/* Ends the keeper, which no other thread joins unless stop_locked() is waiting.  Called with the lock held. */
 static void
 retire(void)
 {
@@ -486,7 +493,7 @@ retire(void)
         give_up();
         plus_own_thread_let_go(&agent.keeper);
         agent.state = OFF;
-        agent.wanted = agent.wanted && agent.opened < 0; /* behind the next fork it may succeed */
+        agent.wanted = agent.wanted && agent.opened < 0; /* opening may succeed after a fork */
         pthread_cond_broadcast(&agent.told);
     }
 }
@@ -498,7 +505,7 @@ keep(struct plus_own_thread *self)
     pthread_mutex_lock(&agent.lock);
     while (agent.listens) {
         if (agent.state == RUNNING && agent.opened != PENDING) {
-            plus_own_fd_close(&agent.box.fd); /* the listener has taken out what was in it */
+            plus_own_fd_close(&agent.box.fd); /* the listener has taken the descriptors out */
         }
         if (agent.job != NULL) {
             answer_job();
@@ -507,7 +514,7 @@ keep(struct plus_own_thread *self)
             pthread_cond_wait(&agent.told, &agent.lock);
         }
     }
-    if (agent.state == RUNNING) { /* else who stops joins both */
+    if (agent.state == RUNNING) { /* else stop_locked() joins both threads */
         pthread_mutex_unlock(&agent.lock);
         (void)plus_own_thread_join(&agent.listener, PLUS_OWN_THREAD_NO_LIMIT);
         pthread_mutex_lock(&agent.lock);
@@ -526,7 +533,7 @@ wait_until_opened(void)
     }
 }
 
-/* With the lock held.  Whether there is a socket, the listener tells later. */
+/* Called with the lock held.  The listener tells later whether there is a socket. */
 static int
 start_locked(void)
 {
@@ -555,7 +562,7 @@ start_locked(void)
     return error;
 }
 
-/* The same, and waits for the socket, with the lock given back. */
+/* Like start_locked(), but waits for the socket, with the lock released. */
 static int
 start_and_open(void)
 {
@@ -571,11 +578,11 @@ start_and_open(void)
     return error < 0 ? error : agent.opened;
 }
 
-/* In the child of a fork: the threads are the parent's, and so is the socket. */
+/* Called in the child of a fork: the threads and the socket are the parent's. */
 static void
 let_go(void)
 {
-    /* Another thread of the parent may have held the lock. */
+    /* A thread of the parent may have held the lock. */
     agent.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     agent.told = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
     plus_agent_socket_forget(&agent.socket);
@@ -596,7 +603,7 @@ let_go(void)
         agent.wanted && agent.idle_ms == PLUS_AGENT_FOR_EVER && !agent.ends_with_last_thread;
 }
 
-/* C code may fork without calling Python's hooks. */
+/* Takes the lock.  C code may fork without Python's hooks, so this looks for a new process first. */
 static void
 lock_agent(void)
 {
@@ -623,7 +630,8 @@ plus_agent_start(plus_agent_answer answer, int idle_ms)
     return error;
 }
 
-/* A thread that could not be woken may end all the same, if it was awake; else it is left behind, asleep for ever. */
+/* Joins the threads.  A listener that could not be woken may end all the same if it was awake; otherwise it is left
+ * behind, asleep for ever. */
 static bool
 join(bool woken)
 {
@@ -640,7 +648,7 @@ join(bool woken)
     return ended;
 }
 
-/* With the lock held; gives it back meanwhile.  pauses: the socket and a client are kept in the box. */
+/* Called with the lock held, and releases it meanwhile. pauses: keep the socket and a client in the box. */
 static void
 stop_locked(bool pauses)
 {
@@ -657,7 +665,7 @@ stop_locked(bool pauses)
         }
         return;
     }
-    plus_own_fd_close(&agent.box.fd); /* of the fork before: the keeper has not come so far */
+    plus_own_fd_close(&agent.box.fd); /* of the fork before; the keeper has not closed it yet */
     agent.left = false;
     if (pauses) {
         agent.box = plus_mailbox_open();
@@ -685,8 +693,9 @@ plus_agent_stop(void)
     pthread_mutex_unlock(&agent.lock);
 }
 
-/* Behind a fork the program goes on meanwhile; but where it has our descriptors too, they would take, for a moment, the
- * lowest numbers beside it, which it may expect for itself. */
+/* Called after a fork; the program goes on while the listener opens its socket.  If the program's table has our
+ * descriptors, wait: the listener takes, for a moment, the lowest free numbers, which the program may expect for
+ * itself. */
 static void
 start_again(void)
 {
@@ -709,7 +718,7 @@ void
 plus_agent_after_fork_parent(void)
 {
     lock_agent();
-    /* uwsgi, for one, forks by itself and calls only what comes afterwards. */
+    /* uwsgi, for one, forks in C and calls only the hooks for after a fork. */
     if (agent.pauses > 0 && --agent.pauses == 0 && agent.wanted) {
         start_again();
     }

@@ -1,4 +1,4 @@
-/* The agent as Python sees it: starting, stopping, fork, and the answers, which Python makes. */
+/* The binding of the agent: start, stop, fork hooks, and the answers that Python makes. */
 #define _GNU_SOURCE
 #include "../binding.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A copy that needs no GIL to be freed. */
+/* Copies the answer, so that it can be freed without the GIL. */
 static char *
 copy_of(PyObject *answer, size_t *length)
 {
@@ -29,7 +29,7 @@ copy_of(PyObject *answer, size_t *length)
     return copy;
 }
 
-/* The answer where there is only an exception: a module that is needed cannot be imported, or there is no memory. */
+/* Makes an answer of an exception: a module cannot be imported, or there is no memory. */
 static char *
 failure(size_t *length)
 {
@@ -40,7 +40,7 @@ failure(size_t *length)
 
     for (size_t i = 0; i < name_length; i++) {
         if (!Py_ISALNUM(name[i]) && name[i] != '.' && name[i] != '_') {
-            return NULL; /* of a class that is made by hand: not to be quoted as it is */
+            return NULL; /* a class made by hand: its name would need escapes in JSON */
         }
     }
     char *text = malloc(sizeof before + name_length + sizeof after);
@@ -75,18 +75,19 @@ ask_python(const struct plus_request *request, size_t *length, bool *failed)
     return copy;
 }
 
-/* Whether the program has the collector on, while an answer is made; -1: there is none.  With the GIL. */
+/* While an answer is made: whether the program has the collector on; else -1.  Guarded by the GIL. */
 static int collects = -1;
 
-/* Without the GIL, by a thread that is not Python's. */
+/* Called without the GIL, by a thread that is not Python's. */
 static char *
 answer(const struct plus_request *request, size_t *length, bool *failed)
 {
     if (plus_compat_is_finalizing()) {
-        return NULL; /* the GIL would not be given to this thread any more */
+        return NULL; /* this thread could never get the GIL */
     }
     PyGILState_STATE state = PyGILState_Ensure();
-    /* A collection runs finalizers, which may belong to one thread: those of a user interface, say. It can wait. */
+    /* A collection runs finalizers, and some belong to one thread, as those of a user interface.  Collections can
+     * wait. */
     collects = PyGC_Disable();
     char *copy = ask_python(request, length, failed);
     if (collects > 0) {
@@ -117,7 +118,7 @@ collector_is_on(PyObject *module, PyObject *unused)
 
 #define WAKE_MS 20
 
-/* An answer waits here: the program has its collector and the GIL meanwhile. */
+/* Waits inside an answer, with the collector as the program has it and the GIL released. */
 static PyObject *
 wait_ms(PyObject *module, PyObject *arg)
 {
@@ -178,7 +179,7 @@ after_fork_parent(PyObject *module, PyObject *unused)
 static PyObject *
 after_fork_child(PyObject *module, PyObject *unused)
 {
-    if (collects > 0) { /* an answer forked: its end is not the child's */
+    if (collects > 0) { /* the answer that forked ends in the parent only */
         PyGC_Enable();
     }
     collects = -1;

@@ -1,27 +1,27 @@
-/* How a socket comes to be there, and goes.
+/* Opening and closing of the socket.
  *
  *     1. folder   made with 0700, or found: no link, the user's own, closed to others; else the next place
- *     2. ask      a file of our number: somebody who accepts lives in another container, and keeps it
- *     3. listen   bind to .PID.new, chmod 0600, listen, rename to PID.sock: at each moment who finds the file finds
- *                 somebody who listens, and who may not ask cannot connect
- *     4. move up  the descriptor, to a number that the program does not expect for itself, if it is in the program's table
- *     5. note     device and inode of the file: only that one is removed when it closes
+ *     2. ask      if a file has our process id and its socket accepts, it is of another container, and stays
+ *     3. listen   bind to .PID.new, chmod 0600, listen, rename to PID.sock: the file always has a listener, and other
+ *                 users can never connect
+ *     4. move up  if the descriptor is in the program's table: to a number that the program does not expect for itself
+ *     5. note     device and inode of the file: only that file is removed when the socket closes
  *
- * connect(2) alone tells whether somebody lives behind a file: numbers of processes are given again, and each PID
- * namespace has its own.  So a file is left over when no process of this namespace has the number and nobody accepts.
+ * Only connect(2) tells whether a process lives behind a file: process ids are reused, and each PID namespace has its
+ * own.  A file is left over if no process of this namespace has the id and its socket does not accept.
  *
- * A descriptor is used only while fstat(2) says that it is what was opened.  Between the look and the use the program
- * could still close it; what would make that impossible is a lock in the program's own close().
+ * A descriptor is used only after fstat(2) has told that it is the one that was opened.  The program could still close
+ * it in between; preventing that would need a lock in the program's own close().
  *
- * A thread that polls is woken by a datagram.  Its descriptors may be in another table than the caller's, so the caller
- * cannot shut them down, and a pipe or an eventfd is of no use either: a socket with a name can be reached from any table.
- * In the same way descriptors go from a thread that ends to the next one: as a message in a mailbox, which alone the
- * program's table has meanwhile.
+ * A datagram wakes the thread that polls.  Its descriptors may be in another table than the caller's, so the caller
+ * cannot shut them down, and cannot use a pipe or an eventfd; but a socket with a name can be reached from any table.
+ * In the same way a thread that ends hands its descriptors to the next one: as a message in a mailbox.  Only the
+ * mailbox is in the program's table meanwhile.
  *
- * Rejected for hiding the descriptor: a number above the soft limit (the table grows to it, in each process and at each
- * fork, and often the hard limit is no higher); closing the number while poll(2) holds the file (it is gone when poll
- * returns, with the client that came); a signal or a futex in a shared file in the place of a socket (a file cannot say
- * whether its process lives). */
+ * Rejected for hiding the descriptor: a number above the soft limit (the table grows to it, in each process and at
+ * each fork, and often the hard limit is no higher); closing the number while poll(2) holds the file (the file is gone
+ * when poll returns, with the client that came); a signal or a futex in a shared file instead of a socket (a file
+ * cannot tell whether its process lives). */
 #define _GNU_SOURCE
 #include "agent_socket.h"
 
@@ -41,8 +41,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define HIGHEST 960 /* numbers from here on are not given again soon, and need no larger table */
-#define SPARE 32    /* below the limit, so that they are not the program's last ones */
+#define HIGHEST 960 /* numbers from here on are not reused soon, and need no larger table */
+#define SPARE 32    /* below the limit, so that the program keeps its last numbers */
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE 2u
@@ -63,8 +63,8 @@ close_range_of_own(unsigned first, unsigned last)
 #endif
 }
 
-/* Emulators may close a range and ignore the flag.  So the first time one descriptor is closed, and looked for in the
- * table of the process's first thread. */
+/* Emulators may close a range and ignore CLOSE_RANGE_UNSHARE.  So the first call closes one descriptor and looks
+ * whether the process's first thread still has it. */
 static bool
 leaves_the_others_alone(int probe)
 {
@@ -75,7 +75,7 @@ leaves_the_others_alone(int probe)
            fcntl(probe, F_GETFD) < 0 && access(path, F_OK) == 0;
 }
 
-static atomic_int proven; /* 1: it works here, -1: it does not */
+static atomic_int proven; /* 1: the flag works, -1: it does not */
 
 bool
 plus_fd_table_is_shared(void)
@@ -162,7 +162,7 @@ plus_mailbox_open(void)
     if (fd < 0) {
         return box;
     }
-    /* The kernel finds a name. */
+    /* The kernel chooses a name. */
     if (bind(fd, (struct sockaddr *)&box.name, sizeof(sa_family_t)) != 0 ||
         getsockname(fd, (struct sockaddr *)&box.name, &box.name_length) != 0) {
         close(fd);
@@ -172,7 +172,7 @@ plus_mailbox_open(void)
     return box;
 }
 
-/* A message of one byte, with room for descriptors. */
+/* The control buffer of a message that carries descriptors. */
 union parcel {
     char bytes[CMSG_SPACE(PLUS_OWN_FDS_MAX * sizeof(int))];
     struct cmsghdr head;
@@ -241,9 +241,9 @@ plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds,
     }
     for (size_t i = 0; i < count; i++) {
         if (fds[i]->inode == 0) {
-            continue; /* it was not sent */
+            continue; /* this one was not sent */
         }
-        /* Anybody may send: what has another identity is none of ours. */
+        /* Any process may send, so descriptors with another identity are closed. */
         if (next < found) {
             fds[i]->fd = alone ? own[next] : move_up(own[next]);
             next++;
@@ -264,13 +264,13 @@ plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds,
 
 /* ---- the folder ---------------------------------------------------------------------------------- */
 
-/* Makes the folder if need be; 0 if it is the user's own and closed to others. */
+/* Makes the folder if it is missing; 0 if it is the user's own and closed to others. */
 static int
 check_folder(const char *path)
 {
     struct stat status;
 
-    /* The umask may have taken the owner's own bits. */
+    /* The umask may have removed bits of the owner's. */
     bool made = mkdir(path, 0700) == 0 && chmod(path, 0700) == 0;
     if ((!made && errno != EEXIST) || lstat(path, &status) != 0) {
         return -errno;
@@ -280,7 +280,7 @@ check_folder(const char *path)
     return private ? 0 : -EPERM;
 }
 
-/* Whether the one who may write into `path` is this user alone; a link may lead there. */
+/* True if only this user can write into `path`, which may be a link. */
 static bool
 is_own_folder(const char *path)
 {
@@ -290,7 +290,7 @@ is_own_folder(const char *path)
            status.st_uid == geteuid() && (status.st_mode & 022) == 0;
 }
 
-/* Writes the path of the folder; what does not fit, with a file's name behind it, is not taken. */
+/* Writes the path of the folder.  A folder is skipped if its path and a file's name are too long together. */
 static int
 find_folder(char *path, size_t size, const char *runtime_folder)
 {
@@ -317,7 +317,7 @@ address_of(const char *path)
     return address;
 }
 
-/* 1: somebody listens; 0: nobody, for sure; -1: not known. */
+/* Returns 1: a process accepts; 0: certainly none; -1: not known. */
 static int
 is_alive(const char *path)
 {
@@ -335,7 +335,7 @@ is_alive(const char *path)
     return error == ECONNREFUSED ? 0 : -1;
 }
 
-/* Under another name first: whoever finds the file finds somebody who listens. */
+/* Listens under another name first, so that the file at `path` always has a listener. */
 static int
 listen_at(int fd, const char *path, const char *first)
 {
@@ -345,7 +345,7 @@ listen_at(int fd, const char *path, const char *first)
     if (bind(fd, (struct sockaddr *)&address, sizeof address) != 0) {
         return -errno;
     }
-    /* Before it listens nobody gets in, whatever mode the program's umask gave it. */
+    /* Nobody can connect before listen(2), whatever mode the umask gave the file. */
     if (chmod(first, 0600) != 0 || listen(fd, 4) != 0 || rename(first, path) != 0) {
         int error = -errno;
         unlink(first);
@@ -367,7 +367,7 @@ plus_agent_socket_open(struct plus_agent_socket *agent, const char *runtime_fold
     }
     snprintf(agent->path, sizeof agent->path, "%s/%d.sock", folder, (int)getpid());
     snprintf(first, sizeof first, "%s/.%d.new", folder, (int)getpid());
-    /* Processes of two containers may have one number and share the folder. */
+    /* Processes of two containers may have the same id and share the folder. */
     if (lstat(agent->path, &status) == 0 && is_alive(agent->path) == 1) {
         return -EADDRINUSE;
     }
@@ -404,7 +404,7 @@ plus_agent_socket_close(struct plus_agent_socket *agent)
 void
 plus_agent_socket_forget(struct plus_agent_socket *agent)
 {
-    plus_own_fd_close(&agent->listening); /* never shutdown: they are the parent's sockets, too */
+    plus_own_fd_close(&agent->listening); /* no shutdown: the sockets are the parent's, too */
     plus_own_fd_close(&agent->waking.fd);
     *agent = (struct plus_agent_socket){.listening = PLUS_NO_FD, .waking.fd = PLUS_NO_FD};
 }
@@ -433,13 +433,13 @@ plus_agent_socket_wake(const struct plus_agent_socket *agent)
     bool sent = fd >= 0 && sendto(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL,
                                   (const struct sockaddr *)&agent->waking.name,
                                   agent->waking.name_length) == 1;
-    bool full = !sent && errno == EAGAIN; /* of wakings that nobody has read yet */
+    bool full = !sent && errno == EAGAIN; /* of datagrams that were not read yet */
 
     if (fd >= 0) {
         close(fd);
     }
-    /* Where the name means nothing, in another network or because the program has closed the descriptor: the thread that
-     * polls keeps the socket alive, and a connection wakes it. */
+    /* The name does not work in another network namespace, or after the program has closed the descriptor.  The thread
+     * that polls keeps the listening socket alive, so a connection wakes it. */
     return sent || full ||
            (lstat(agent->path, &status) == 0 && status.st_ino == agent->inode &&
             is_alive(agent->path) == 1);
@@ -455,7 +455,7 @@ plus_agent_socket_admits(int client)
            length == sizeof peer && (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* ---- what others left ---------------------------------------------------------------------------- */
+/* ---- files that others left --------------------------------------------------------------------------- */
 
 static bool
 is_left_over(const char *folder, const char *name, char *path, size_t size)
@@ -467,15 +467,15 @@ is_left_over(const char *folder, const char *name, char *path, size_t size)
         return false;
     }
     snprintf(path, size, "%s/%s", folder, name);
-    /* In another PID namespace it may live all the same: only its socket knows. */
+    /* The process may live in another PID namespace: only its socket tells. */
     return kill((pid_t)pid, 0) != 0 && errno == ESRCH && is_alive(path) == 0;
 }
 
 void
 plus_agent_socket_clean(const struct plus_agent_socket *agent)
 {
-    /* Not readdir(3): it allocates, and this may run between fork and the rest of the child. With numbers of 64
-     * bits, which the build asks for, the C library's record is the kernel's; musl has no other. */
+    /* Not readdir(3): it allocates, and this may run between fork and the rest of the child.  The build asks for
+     * 64-bit file offsets, so the C library's record is the kernel's; musl has no other. */
     static_assert(offsetof(struct dirent, d_name) == 19, "the record of getdents64(2)");
     char entries[4096] __attribute__((aligned(8)));
     char folder[sizeof agent->path], path[sizeof agent->path + 256];

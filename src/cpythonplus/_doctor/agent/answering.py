@@ -1,7 +1,7 @@
-"""The answer to one request, made inside the process that is looked at.
+"""The answer to one request, made inside the examined process.
 
-Called by the agent's C half with the GIL, in a thread that is not Python's own.  Nothing that is
-sent can be executed: a request is one of the names that are registered.
+The agent's C code calls it with the GIL, in a thread that is not Python's own. A client cannot send
+code: a request is one of the registered names.
 """
 
 import sys
@@ -24,7 +24,7 @@ def answer(name: str, argument: str) -> tuple[bool, bytes]:
     before = len(sys.modules)
     try:
         return False, json.dumps(taken(name, argument)).encode()
-    except BaseException as error:  # noqa: BLE001  # the thread ends with the client, not with it
+    except BaseException as error:  # noqa: BLE001  # the thread ends with the client, not with an answer
         return True, json.dumps({"error": problem(error)}).encode()
     finally:
         note(before)

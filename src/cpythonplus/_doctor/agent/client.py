@@ -1,4 +1,4 @@
-"""Asking the agent of another process: the doctor's side of the socket."""
+"""The doctor's side of the socket: asks the agent of another process."""
 
 import contextlib
 import os
@@ -32,14 +32,14 @@ _ANSWER_TIMEOUT_S = 120.0
 """For a whole answer: a census of twenty million objects takes seconds, and the GIL may be long in
 coming."""
 _ABSENCE_S = 2.0
-"""So long a process may be without its socket: around a fork."""
+"""The longest time without a socket, around a fork."""
 _LOOK_S = 0.01
 _LARGEST = 64 << 20
-"""Bytes of an answer; those of large programs have a tenth of it."""
+"""The most bytes of an answer; answers of large programs have a tenth of it."""
 
 
 class AskError(RuntimeError):
-    """The process is there, but has no answer to this; the text says why, in one line."""
+    """The process is there, but has no answer to this; the text gives the reason, in one line."""
 
 
 def own_name() -> str:
@@ -48,7 +48,7 @@ def own_name() -> str:
 
 
 class Client:
-    """A process that answers.  Each request may open a connection of its own: nothing is kept."""
+    """A process that answers. Each request may open a connection of its own: no state is kept."""
 
     def __init__(self, process: Process, path: str) -> None:
         """Ask `process` through the socket at `path`."""
@@ -69,18 +69,18 @@ class Client:
             self._socket = None
 
     def ask(self, name: str, argument: str = "", *, takes_s: float = 0.0) -> dict[str, object]:
-        """Return the answer; AskError if it has none, Unreachable when the process is gone.
+        """Return the answer; AskError if there is none, Unreachable if the process is gone.
 
-        takes_s: as long as the process is asked to take for it.
+        takes_s: the time that the process is asked to take for it.
         """
-        limit = None  # from when it was away first: it may have been long in answering
+        limit = None  # counted from the first failure: the answer itself may take long
         while True:
             try:
                 if self._socket is None:
                     self._socket = _open(self._path, self.process)
                 return self._ask(self._socket, name, argument, takes_s)
             except (ConnectionError, FileNotFoundError, EOFError):
-                # It opens its socket anew after a fork, or where the program has closed it.
+                # The process opens its socket anew after a fork, or if the program has closed it.
                 self.close()
                 limit = limit or time.monotonic() + _ABSENCE_S
                 if time.monotonic() > limit or not _is_there(self.process):
@@ -93,7 +93,7 @@ class Client:
                 self.close()
                 raise Unreachable(f"process {self.process.pid}: {error.strerror}") from None
             except NoAnswerError as error:
-                self.close()  # whatever else is on its way
+                self.close()  # drop the rest of the answer
                 raise Unreachable(
                     f"process {self.process.pid} does not give a valid answer, unlike a program"
                     f" under cpythonplus ({name}: {error})"
@@ -110,7 +110,7 @@ class Client:
         if failed not in (b"0", b"1"):
             raise NoAnswerError("not the header of an answer")
         if length > _LARGEST:
-            self.close()  # it is not read
+            self.close()  # its rest is not read
             raise AskError(f"its answer to {name} is larger than {_LARGEST >> 20} MiB")
         answer = decoded(_read(connection, length, deadline))
         if failed == b"1":
@@ -140,7 +140,7 @@ def _silent(process: Process) -> Unreachable:
 
 
 def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
-    """Read so much; TimeoutError at the deadline, however much has come by then."""
+    """Read so many bytes; TimeoutError at the deadline, even if some bytes have come."""
     parts = []
     while length:
         left = deadline - time.monotonic()
@@ -156,7 +156,7 @@ def _read(connection: socket.socket, length: int, deadline: float) -> bytes:
 
 
 def _open(path: str, process: Process) -> socket.socket:
-    """Return a connection to the process itself; ConnectionError if somebody else listens."""
+    """Return a connection to the process itself; ConnectionError if another process listens."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _connect(connection, path)
@@ -171,7 +171,7 @@ def _open(path: str, process: Process) -> socket.socket:
 
 
 def _connect(connection: socket.socket, path: str) -> None:
-    """Connect when there is room in the queue: Linux tells at once that there is none."""
+    """Connect when there is room in the queue; if there is none, Linux fails at once."""
     limit = time.monotonic() + _CONNECT_TIMEOUT_S
     connection.setblocking(False)  # noqa: FBT003
     while True:
@@ -193,14 +193,14 @@ def _listening(process: Process) -> Client | None:
         except TimeoutError:
             raise _silent(process) from None
         except OSError:
-            continue  # a path that is too long for a socket is one, too
+            continue  # as for a path that is too long for a socket
     return None
 
 
 def reach(process: Process) -> Client | None:
-    """Return the client of a process that listens by itself, None of one that can be asked to.
+    """Return the client of a process that listens; None if the process can be asked to listen.
 
-    Unreachable, with what to do, where it is neither.
+    Unreachable, with advice, if it can do neither.
     """
     pid = process.pid
     if is_stopped(pid):
@@ -220,9 +220,9 @@ def reach(process: Process) -> Client | None:
 
 @contextlib.contextmanager
 def connect(pid: int) -> Iterator[Client]:
-    """Yield the client of a process; Unreachable, with what to do, if it cannot be looked at.
+    """Yield the client of a process; Unreachable, with advice, if it cannot be looked at.
 
-    A process that does not listen is asked to, for a while, where its Python can be asked that.
+    If the process does not listen, it is asked to listen for a while, if its Python can be asked.
     """
     if pid == os.getpid():
         raise Unreachable(f"process {pid} is this doctor itself")
@@ -243,7 +243,7 @@ def connect(pid: int) -> Iterator[Client]:
 
 
 def examine(client: Client) -> dict[str, object]:
-    """Examine the process as `examining.examine` does its own."""
+    """Examine the process as `examining.examine` examines its own."""
     target = client.ask("hello")
     parts: dict[str, object] = {"target": target}
     for name in offered(target, "pid") or asked("pid"):

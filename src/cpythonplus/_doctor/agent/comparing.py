@@ -1,4 +1,4 @@
-"""What has grown between two reports that were saved: the same as between two looks, from JSON."""
+"""Computes the growth between two saved reports, in the form of `Growth.as_json()`."""
 
 import re
 from datetime import datetime
@@ -14,12 +14,12 @@ _NUMBER = re.compile(r"^[\d,]+ x ")
 def compared(before: Examination, after: Examination) -> dict[str, object]:
     """Return a growth, as `Growth.as_json()`, from two reports with `owners`.
 
-    Owners are the same if their names and classes are. Raises ValueError, with a line, for what is
-    no such report, or if they are of two processes.
+    Owners are the same if their names and classes are. Raises ValueError, with a line, if one is no
+    such report, or if they are of two processes.
     """
     then, now = _owners(before, "first"), _owners(after, "second")
     targets = [part(each, "target") or {} for each in (before, after)]
-    # A number may have been given to another process since; clocks are set.
+    # The process id may have been reused since; clocks may have been set.
     if _differ(targets, "pid", 1) or _differ(targets, "started_s", 60):
         raise ValueError("the two reports are of different processes")
     if _seconds(targets[0], targets[1]) < 0:
@@ -56,7 +56,7 @@ def compared(before: Examination, after: Examination) -> dict[str, object]:
 
 
 def with_halfway(growth: Part, halfway: Part) -> dict[str, object]:
-    """Return a growth with what its owners had grown by when it was looked at between the two."""
+    """Return a growth with the amounts of its owners at the look between the two."""
     amounts = {_key(row): size(row, "amount_bytes") for row in entries(halfway, "owners")}
     rows = [
         {**row, "halfway_bytes": amounts.get(_key(row), 0)} for row in entries(growth, "owners")
@@ -78,7 +78,7 @@ def _differ(targets: list[Part], name: str, by: int) -> bool:
 
 
 def _key(row: Part) -> tuple[str, str]:
-    """Return what a row is called in both; of many together the number has changed."""
+    """Return the name and type of a row for matching, without the number in `20 x ...`."""
     return _NUMBER.sub("", words(row, "name")), words(row, "type")
 
 
@@ -93,7 +93,7 @@ def _grown(row: Part, before: Part) -> dict[str, object]:
 
 
 def _parts(before: Part | None, after: Part | None) -> list[dict[str, object]]:
-    """Return the parts of resident memory that both reports have looked at."""
+    """Return the parts of resident memory that are in both reports."""
     if before is None or after is None:
         return []
     then, now = (

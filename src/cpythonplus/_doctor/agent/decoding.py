@@ -1,7 +1,7 @@
-"""An answer of another process, decoded: it may be a broken one, or mean no good.
+"""Decodes an answer of another process, which may be broken or malicious.
 
-What comes out is an object of plain JSON in which every number can be counted with and written
-down. What its keys hold is not judged: whoever shows it takes anything (_base/reading.py).
+The result is an object of plain JSON in which every number can be used in arithmetic and written.
+The values of its keys are not checked: the code that shows them takes anything (_base/reading.py).
 """
 
 import json
@@ -18,13 +18,13 @@ _LONGEST_REASON = 500
 
 
 class NoAnswerError(ValueError):
-    """This is no answer; the text says what is wrong, in a few words."""
+    """The bytes are no answer; the text gives the reason, in a few words."""
 
 
 def decoded(data: bytes) -> dict[str, object]:
-    """Return the object that the bytes mean; raises NoAnswerError."""
+    """Return the object in the bytes; raises NoAnswerError."""
     try:
-        # By itself json takes UTF-16, too, and lone surrogates.
+        # json alone would also take UTF-16, and lone surrogates.
         answer = json.loads(
             data.decode("utf-8"), parse_int=_whole, parse_float=_float, parse_constant=_constant
         )
@@ -43,7 +43,7 @@ def decoded(data: bytes) -> dict[str, object]:
 
 
 def reason(answer: dict[str, object]) -> str:
-    """Return why a process has no answer, by what it says instead of one."""
+    """Return the reason that the process gave instead of an answer."""
     text = answer.get("error")
     if not isinstance(text, str) or not text.strip():
         return "no reason was given"
@@ -66,7 +66,7 @@ def _constant(text: str) -> NoReturn:
 
 
 def _check_depth(answer: dict[str, object]) -> None:
-    """Writing it as JSON again, with an indent, takes a Python function for each level."""
+    """Limit the depth: writing indented JSON calls a Python function for each level."""
     level: list[object] = [answer]
     for _ in range(_DEEPEST):
         level = [

@@ -1,6 +1,6 @@
-"""What can be examined in a process, by name; everything is plain JSON.
+"""The examinations of a process, by name; all results are plain JSON.
 
-Each part is its own short piece of work: between two of them the program has the GIL.
+Each part is its own short piece of work: the program has the GIL between two parts.
 """
 
 import os
@@ -39,7 +39,7 @@ _REFERRERS = 20
 
 
 def hello() -> Json:
-    """Return what process this is."""
+    """Return the facts about this process."""
     return {
         "pid": os.getpid(),
         "command": command_of(os.getpid()),
@@ -72,7 +72,7 @@ def threads() -> Json:
     rows: list[Json] = []
     for ident, frame in sys._current_frames().items():  # noqa: SLF001
         if ident == own and ident not in known:
-            continue  # the agent's
+            continue  # the agent's thread
         code = frame.f_code
         rows.append(
             {
@@ -88,7 +88,7 @@ def threads() -> Json:
 
 
 def _attribute(thread: object, name: str) -> object:
-    """Return what an object itself has under `name`; a property of its class is not asked."""
+    """Return an attribute of the object itself; a property of its class is not called."""
     classes = type.__dict__["__mro__"].__get__(type(thread))
     if any(name in type.__dict__["__dict__"].__get__(each) for each in classes):
         return None
@@ -100,19 +100,19 @@ def _attribute(thread: object, name: str) -> object:
 
 
 def tasks() -> Json:
-    """Return the tasks of asyncio that have not ended, by function, with the usual line."""
+    """Return the tasks of asyncio that have not ended, by function, with their usual line."""
     from cpythonplus import _native
 
     kind = getattr(sys.modules.get("_asyncio"), "Task", None)
     of_code: dict[CodeType, list[CoroutineType[object, object, object]]] = {}
     for task in _native.memory_gc_objects_of((kind,)) if isinstance(kind, type) else ():
-        # All that is asked here is written in C.  One without __init__ has no state.
+        # These attributes are written in C. A task whose __init__ did not run has no state.
         with suppress(RuntimeError):
             if task._state == "PENDING" and type(task._coro) is CoroutineType:  # noqa: SLF001
                 of_code.setdefault(task._coro.cr_code, []).append(task._coro)  # noqa: SLF001
     rows: list[Json] = []
     for code, coroutines in sorted(of_code.items(), key=lambda row: -len(row[1])):
-        # Few are asked for their frame, for then it becomes an object.
+        # Only a few are asked for a frame, because this creates a frame object.
         frames = [each.cr_frame for each in coroutines[:_FRAMES]]
         lines = [frame.f_lineno for frame in frames if frame is not None]
         rows.append(
@@ -136,7 +136,7 @@ _watches: list[object] = []
 
 
 def watch_cycles() -> Json:
-    """Begin to watch what the collector finds; it is not made to run for this."""
+    """Begin to watch the collector; it is not made to run for this."""
     from cpythonplus.memory import cycles
 
     if _watches:
@@ -148,33 +148,33 @@ def watch_cycles() -> Json:
 
 
 def watched_cycles() -> object:
-    """Return what was found since `watch_cycles()`; LookupError if that was not called."""
+    """Return the report since `watch_cycles()`; LookupError if that was not called."""
     if not _watches:
         raise LookupError("nobody watches the cycles of this process")
     return _watches.pop().stop()  # type: ignore[attr-defined]
 
 
 def referrers(kind: str) -> Json:
-    """Return what refers to the objects of a type; like `path`, by a walk over the heap."""
+    """Return the referrers of a type's objects; like `path`, by a walk over the heap."""
     from cpythonplus.memory._census import looking_back
 
     return looking_back.referrers(kind, _REFERRERS).as_json()
 
 
 def path(kind: str, *, show_keys: bool = False) -> Json:
-    """Return how most objects of a type are reached from a root."""
+    """Return the way in which most objects of a type are reached from a root."""
     from cpythonplus.memory._census import looking_back
 
     return looking_back.most_frequent_path(kind, show_keys=show_keys).as_json()
 
 
 def path_keys(kind: str) -> Json:
-    """Return the same with the keys of dicts as they are."""
+    """Return the same, with the keys of dicts unshortened."""
     return path(kind, show_keys=True)
 
 
 def problem(error: BaseException) -> str:
-    """Return one line on why a part is missing."""
+    """Return the reason why a part is missing, in one line."""
     text = " ".join(str(error).split())
     if type(error) in (LookupError, ValueError, UnsupportedPlatform) and text:
         return text
@@ -182,11 +182,11 @@ def problem(error: BaseException) -> str:
 
 
 def examine(names: Iterable[str] | None = None) -> Json:
-    """Examine this process; returns the parts by name, beside `target`.
+    """Examine this process; returns the parts by name, with `target`.
 
-    names: what is asked for at the end of `doctor run` if None.
+    names: the parts; None: those at the end of `doctor run`.
 
-    Of a part that could not be made there is `error`: one line on why not.
+    If a part could not be made, it has `error`: the reason, in one line.
     """
     parts: Json = {"target": hello()}
     for name in asked("run") if names is None else names:

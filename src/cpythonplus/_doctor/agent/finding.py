@@ -1,4 +1,4 @@
-"""What can be told about a process from outside: whether it can be looked at, and its socket."""
+"""Facts about a process from outside: whether it can be looked at, and its socket."""
 
 import os
 import re
@@ -33,19 +33,19 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROGRAM = re.compile(r"/(?:lib)?python(\d)\.(\d+)[^/\n]*$", re.MULTILINE)
 _MODULE = re.compile(r"\.cpython-(3)(\d+)[^/\n]*$", re.MULTILINE)
 _OLDEST_MINOR = 11
-_TEMPORARY = "/tmp"  # noqa: S108  # as agent_socket.c has it, which checks the owner
+_TEMPORARY = "/tmp"  # noqa: S108  # the same as in agent_socket.c, which checks the owner
 
 
 class Unreachable(RuntimeError):  # noqa: N818  # it names a state
-    """The process cannot be looked at; the text says why, in one line."""
+    """The process cannot be looked at; the text gives the reason, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
     """A process that may be looked at.
 
-    uids: real, effective, saved, of files; inner_pid: its number in its own PID namespace; minor:
-    of its Python 3, None where that cannot be seen; gids: as uids, the groups.
+    uids: real, effective, saved, of files; inner_pid: its id in its own PID namespace; minor: of
+    its Python 3, None if that cannot be seen; gids: the groups, as uids.
     """
 
     pid: int
@@ -74,7 +74,7 @@ def _text(path: str) -> str:
 
 
 def find(pid: int) -> Process:
-    """Return the process; Unreachable if there is none, or nothing of Python's to look at."""
+    """Return the process; Unreachable if there is none, or if it is not Python."""
     status = _status(pid)
     if status.get("State", "").startswith(("Z", "X")):
         raise Unreachable(
@@ -85,7 +85,7 @@ def find(pid: int) -> Process:
     uids = tuple(map(int, status["Uid"].split()))
     inner_pid = int(status.get("NSpid", str(pid)).split()[-1])
     if "VmSize" not in status:
-        # Its memory is gone before its state says so; the kernel's, children of 2, have none.
+        # Its memory is gone before its state tells; kernel threads, children of 2, have none.
         of_kernel = "2" in (status.get("PPid"), str(pid))
         raise Unreachable(f"process {pid} " + ("is a kernel thread" if of_kernel else "has ended"))
     _check_architecture(pid, status["Name"])
@@ -105,7 +105,7 @@ def _status(pid: int) -> dict[str, str]:
 
 
 def _why_unseen(pid: int) -> str:
-    """Return why /proc has nothing: with hidepid, it shows a user his own processes only."""
+    """Return the reason why /proc has no entry: hidepid shows users only their own processes."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -116,17 +116,17 @@ def _why_unseen(pid: int) -> str:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether the process executes nothing, until somebody has it go on."""
+    """Whether the process is stopped, until it gets SIGCONT or a debugger resumes it."""
     return _status(pid).get("State", "").startswith(("T", "t"))
 
 
 def _check_architecture(pid: int, name: str) -> None:
-    """Unreachable if its program is for another processor than this interpreter."""
+    """Unreachable if its program is for another architecture than this interpreter."""
     try:
         head, own = (read_bytes(f"/proc/{who}/exe", _ELF_HEAD) for who in (pid, "self"))
     except OSError:
-        return  # told below, by what else cannot be read
-    # The class (32 or 64 bits), the order of bytes, and the machine.
+        return  # another check reports a file that cannot be read
+    # The class (32 or 64 bits), the byte order, and the machine.
     if (head[4:6], head[18:20]) != (own[4:6], own[18:20]):
         raise Unreachable(
             f"process {pid} ({name}) runs on a different architecture from this Python"
@@ -169,7 +169,7 @@ def _refused(pid: int, name: str, uid: int) -> Unreachable:
 
 
 def user_name(uid: int) -> str:
-    """Return what a user is called, its number if it has no name."""
+    """Return the name of a user, or its number if it has no name."""
     import pwd
 
     try:
@@ -179,12 +179,12 @@ def user_name(uid: int) -> str:
 
 
 def socket_paths(process: Process) -> list[str]:
-    """Return where the socket of the process may be, the likely places first.
+    """Return the possible paths of the process's socket, the likely ones first.
 
-    A process may have become another user's since it opened it, or may have another root folder.
+    The process may have changed its user since it opened the socket, or may have another root.
     """
     folders = []
-    # Root's, too: what starts as root may have become another user's altogether.
+    # Also root's: a process that started as root may have become another user's.
     for uid in dict.fromkeys([process.uid, *process.uids, os.geteuid(), 0]):
         own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
         theirs = _environment(process.pid).get("XDG_RUNTIME_DIR")
@@ -196,10 +196,10 @@ def socket_paths(process: Process) -> list[str]:
 
 
 def may_be_its(process: Process, path: str) -> bool:
-    """Whether a socket may be the process's, by where it is: nobody else can have put it there.
+    """Whether a socket may be the process's, by its folder: no other user can have put it there.
 
-    Not whether it is: the kernel says who listens. But a link may lead to any socket of the
-    machine, and to connect to one can have an effect.
+    The kernel tells later who listens. This check comes first, because a link may lead to any
+    socket of the machine, and connecting to one may have an effect.
     """
     try:
         folder, status = os.lstat(path.rpartition("/")[0]), os.lstat(path)
@@ -211,11 +211,11 @@ def may_be_its(process: Process, path: str) -> bool:
 
 
 def why_without_socket(process: Process) -> str:
-    """Return why the process can have no socket, by the places that it takes; "": it could."""
+    """Return the reason why the process can have no socket, by its folders; "": it could."""
     root = f"/proc/{process.pid}/root" if elsewhere(process.pid) else ""
     runtime = _environment(process.pid).get("XDG_RUNTIME_DIR", "")
     places = [f"{root}{_TEMPORARY}/cpythonplus-{process.uid}"]
-    # A link may lead to the runtime folder. What is not the user's own is as good as none.
+    # A link may lead to the runtime folder. A folder of another user is not used.
     if runtime.startswith("/") and not _unusable(f"{root}{runtime}", process.uid, 0o022, os.stat):
         places.insert(0, f"{root}{runtime}/cpythonplus")
     problems = [_unusable(each, process.uid, 0o077, os.lstat) for each in places]
@@ -235,7 +235,7 @@ def elsewhere(pid: int) -> bool:
 
 
 def _unusable(folder: str, uid: int, forbidden: int, look: Callable[[str], os.stat_result]) -> str:
-    """Return why a process of that user does not use a folder, as agent_socket.c does not."""
+    """Return the reason why agent_socket.c does not use a folder in a process of that user."""
     try:
         status = look(folder)
     except FileNotFoundError:
@@ -269,7 +269,7 @@ def _environment(pid: int) -> dict[str, str]:
 
 
 def started_s(pid: int) -> float:
-    """Return when the process was started, in seconds since 1970; Unreachable if there is none."""
+    """Return the start of the process, in seconds since 1970; Unreachable if there is none."""
     try:
         fields = stat_fields(pid)
     except OSError:
@@ -279,7 +279,7 @@ def started_s(pid: int) -> float:
 
 
 def parent_of(pid: int) -> int:
-    """Return the number of the parent, 0 if there is none."""
+    """Return the id of the parent, 0 if there is none."""
     try:
         return int(stat_fields(pid)[_PARENT])
     except OSError:
@@ -287,7 +287,7 @@ def parent_of(pid: int) -> int:
 
 
 def children_of(pid: int) -> list[Child]:
-    """Return the processes that `pid` started and that are still its own."""
+    """Return the processes that `pid` started and that are still its children."""
     return [Child(each, command_of(each), resident_bytes(each)) for each in children(pid)]
 
 

@@ -1,4 +1,4 @@
-"""The Python processes of this machine, and which of them can be looked at."""
+"""The Python processes of this machine, and whether they can be looked at."""
 
 import os
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ class Candidate(Data):
     """A Python process.
 
     started_s: seconds since 1970; reached_by: "socket" if it listens, "sys.remote_exec" if it can
-    be asked to, "" if neither; why_not: then the reason, in one line.  parent: its number.
-    resident_bytes: shared pages count.
+    be asked to listen, "" if neither; why_not: then the reason, in one line. parent: its process
+    id. resident_bytes: includes shared pages.
     """
 
     pid: int
@@ -37,9 +37,9 @@ class Candidate(Data):
 
 
 def candidates() -> list[Candidate]:
-    """Return all processes that are known to be Python 3.11 or later, but for this one.
+    """Return all processes that are known to be Python 3.11 or later, except this one.
 
-    Those of other users are not among them, unless root asks: what they run cannot be seen.
+    Processes of other users are left out unless root asks: their programs cannot be seen.
     """
     numbers = sorted(int(name) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208
     found = []

@@ -1,4 +1,4 @@
-"""Having a process listen that does not: by `sys.remote_exec`, which Python 3.14 has."""
+"""Makes a process listen by `sys.remote_exec`, which Python 3.14 has."""
 
 import contextlib
 import os
@@ -19,13 +19,13 @@ _LIMIT_S = 10.0
 _LOOK_S = 0.005
 _OWNERS = ("real", "effective", "saved", "file system")
 _LONGEST = 4000
-"""As much is read of what the process says."""
+"""The most bytes that are read of the process's result."""
 _IDLE_MS = 30_000
-"""After that the process stops to listen by itself, should the doctor be gone."""
+"""The process stops listening after this time without a client, if the doctor is gone."""
 _PACKAGE = Path(__file__).resolve().parent.parent.parent
 
 # Runs in the process: in a namespace of its own, in its main thread, between two instructions.
-# sys.path is not touched, for other threads import at the same time.
+# sys.path is not touched, because other threads may be importing.
 _SCRIPT = """\
 def listen(package, tag, result):
     import sys
@@ -69,7 +69,7 @@ clean({folder!r})
 
 
 def check(process: Process) -> None:
-    """Unreachable, with what to do, if the process cannot be asked to listen, or must not be."""
+    """Unreachable, with advice, if the process cannot be asked to listen, or must not be."""
     pid, minor = process.pid, process.minor
     if minor is not None and minor < _SINCE_MINOR:
         raise Unreachable(
@@ -96,11 +96,11 @@ def check(process: Process) -> None:
 
 
 def _check_owners(process: Process) -> None:
-    """Unreachable if the process is more than one user's, or group's.
+    """Unreachable if the process belongs to more than one user, or group.
 
-    What it is asked to run is run with all that it may do. It can still be one user's and have kept
-    the way back to be root; who is that user, too, could have a say in what is run. The kernel says
-    the same to everybody but root: see ptrace(2), PTRACE_MODE_ATTACH.
+    The script runs with all rights of the process. A process can be of one user and have kept the
+    way back to root; another process of that user could then influence the script. The kernel
+    refuses the same to everybody but root: see ptrace(2), PTRACE_MODE_ATTACH.
     """
     for kind, numbers in (("user", process.uids), ("group", process.gids)):
         if len({*numbers}) > 1:
@@ -116,10 +116,10 @@ def _check_owners(process: Process) -> None:
 
 @contextlib.contextmanager
 def listening(process: Process) -> Iterator[None]:
-    """Have the process listen; Unreachable if it does not begin to, within some seconds."""
+    """Make the process listen; Unreachable if it does not begin within some seconds."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="cpythonplus-doctor-"))
-    except OSError as error:  # with a number only if there was no list of folders to try
+    except OSError as error:  # without a number if tempfile has tried a list of folders
         raise _unwritable(process, error) from None
     script, result = folder / "listen.py", folder / "result"
     try:
@@ -134,7 +134,7 @@ def listening(process: Process) -> Iterator[None]:
             try:
                 _wait(process.pid, result_file)
             except _StillToRun as error:
-                # It reads the file whenever it comes to it, and would complain of a missing one.
+                # The process may read the file later, and would complain if it were missing.
                 _write(script_file, _CLEAN.format(folder=str(folder)))
                 raise Unreachable(str(error)) from error
     except BaseException as error:
@@ -150,7 +150,7 @@ def _new(path: Path) -> BinaryIO:
 
 
 def _write(file: BinaryIO, text: str) -> None:
-    """Replace what is in the file."""
+    """Replace the contents of the file."""
     file.seek(0)
     file.write(text.encode("utf-8", "surrogateescape"))
     file.truncate()
@@ -164,18 +164,18 @@ def _unwritable(process: Process, error: OSError) -> Unreachable:
 
 
 def _let_use(process: Process, folder: Path, script: BinaryIO, result: BinaryIO) -> None:
-    """Let the user of a process that root looks at read the script, and write the result.
+    """Let the user of the process read the script and write the result, when root looks.
 
-    The script and its name stay root's. The process may be allowed what other processes of its user
-    are not (capabilities, a namespace); they must not have a say in what it executes.
+    The script and its name stay root's. The process may have rights that other processes of its
+    user lack (capabilities, a namespace); they must not influence the code that it executes.
     """
     os.fchmod(script.fileno(), 0o644)
     os.fchown(result.fileno(), process.uid, -1)
-    os.chmod(folder, 0o711)  # noqa: PTH101, S103  # to be passed through
+    os.chmod(folder, 0o711)  # noqa: PTH101, S103  # others may pass through it
 
 
 class _StillToRun(Exception):  # noqa: N818  # it names a state
-    """The process has not come to the script."""
+    """The process has not read the script yet."""
 
 
 def _script(result: Path) -> str:
@@ -195,7 +195,7 @@ def _execute(pid: int, script: str) -> None:
     except ProcessLookupError:
         raise Unreachable(f"process {pid} has ended") from None
     except (OSError, RuntimeError) as error:
-        # Another version, or PYTHON_DISABLE_REMOTE_DEBUG, -X disable-remote-debug.
+        # Another version, PYTHON_DISABLE_REMOTE_DEBUG or -X disable-remote-debug.
         text = " ".join(str(error).split())
         raise Unreachable(f"process {pid} cannot be asked to listen: {text}") from None
 
@@ -209,7 +209,7 @@ def _wait(pid: int, result: BinaryIO) -> None:
                 why = " ".join(text.removeprefix("done ").split())
                 raise Unreachable(f"process {pid} cannot be examined: {why}")
             return
-        find(pid)  # Unreachable when it has ended meanwhile
+        find(pid)  # Unreachable if it has ended meanwhile
         time.sleep(_LOOK_S)
     raise _StillToRun(
         f"process {pid} was asked to listen, but its main thread has executed no Python code for"

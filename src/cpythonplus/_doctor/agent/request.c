@@ -5,7 +5,7 @@
 static const char HEAD[] = "cpythonplus ";
 #define HEAD_LENGTH (sizeof HEAD - 1)
 
-/* No spaces and no control characters. Whether it is UTF-8 is seen by whoever decodes it. */
+/* True for bytes without spaces and control characters.  Only decoding tells whether they are UTF-8. */
 static bool
 is_argument(const char *bytes, size_t length)
 {
@@ -17,7 +17,8 @@ is_argument(const char *bytes, size_t length)
     return length > 0;
 }
 
-/* A name's length, 0 if it is none: lower-case letters and, but for the first, underscores. */
+/* Returns the length of a name, 0 if there is none: lower-case letters and, except for the first character,
+ * underscores. */
 static size_t
 name_length(const char *rest, size_t length)
 {
@@ -30,7 +31,7 @@ name_length(const char *rest, size_t length)
     return ends && n <= PLUS_REQUEST_NAME_MAX ? n : 0;
 }
 
-/* The name and the argument: what stands behind the version. */
+/* Parses the name and the argument behind the version. */
 static enum plus_request_verdict
 parse_rest(const char *rest, size_t length, struct plus_request *request)
 {

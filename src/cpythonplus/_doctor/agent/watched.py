@@ -1,6 +1,6 @@
-"""What `doctor watch` sees of a process, look by look: plain numbers, nothing is drawn here.
+"""The looks of `doctor watch` at a process: plain numbers, nothing is drawn here.
 
-What the process says is read as a report reads it: it may be of another version, or mean no good.
+The answers are read like those in a report: the process may be of another version, or malicious.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _OF_CENSUS = ("objects", "size_bytes", "pause_ns")
 _OWNERS = 10
 _LOOKS_PER_COPY = 10
 _SHORT_S = 0.2
-"""What takes longer, in the process or a copy of it, gets at most a tenth of the time."""
+"""A part that takes longer, in the process or a copy of it, gets at most a tenth of the time."""
 _LOOKS_PER_PAUSE = 50
 """A part that stopped the process for P seconds is asked for again after this many P, so that it
 loses at most 2 % of its time."""
 
 
 class Watched:
-    """A process that is looked at again and again."""
+    """A process that is looked at repeatedly."""
 
     def __init__(self, client: Client) -> None:
-        """Look through `client`; it is closed between two looks, so that others can ask."""
+        """Look through `client`; it is closed between two looks, so that other doctors can ask."""
         self._client = client
         self._began = time.monotonic()
         self._first: dict[str, tuple[int, int]] | None = None
@@ -46,7 +46,7 @@ class Watched:
         self.samples: list[Sample] = []
 
     def look(self) -> Sample:
-        """Look once more; Unreachable when the process is gone."""
+        """Look once more; Unreachable if the process is gone."""
         pid = self._client.process.pid
         try:
             hello = self._client.ask("hello")
@@ -72,11 +72,11 @@ class Watched:
         return sample
 
     def examination(self) -> dict[str, object]:
-        """Return what was seen, as an examination; Unreachable when the process is gone."""
+        """Return the findings as an examination; Unreachable if the process is gone."""
         return {**self._last, "samples": self.samples}
 
     def _part(self, name: str) -> dict[str, object]:
-        """Ask for a part; the last answer, where asking again so soon would cost too much."""
+        """Ask for a part; return the last answer if asking again so soon would cost too much."""
         began = time.monotonic()
         if began < self._due.get(name, 0.0):
             return self._last[name]
@@ -93,11 +93,10 @@ class Watched:
         return found
 
     def _growth_by_owner(self) -> dict[str, object] | None:
-        """Return what has grown since the first look; None: it was not looked at this time.
+        """Return the growth since the first look; None if this look left it out.
 
-        The second look is marked: the first is to be seen at once. The work is done by copies of
-        the process, which take turns with it where there is one processor, so they get at most a
-        tenth of the time.
+        The second look makes the mark, so that the first is shown at once. Copies of the process do
+        the work. On one processor they take turns with it, so they get at most a tenth of the time.
         """
         began = time.monotonic()
         if not self.samples or began < self._due.get("growth", 0.0):
@@ -116,7 +115,7 @@ class Watched:
         return found
 
     def forget(self) -> None:
-        """Have the process forget the first look; nothing if it is gone."""
+        """Make the process forget the first look; nothing if it is gone."""
         if self._marked:
             with suppress(AskError, Unreachable):
                 self._client.ask("forget_mark", self._doctor)
@@ -124,11 +123,11 @@ class Watched:
             self._marked = False
 
     def keep_target(self) -> None:
-        """Note what process this is, for the report."""
+        """Note the facts about this process, for the report."""
         self._last["target"] = self._client.ask("hello")
 
     def _growth(self, census: dict[str, object]) -> list[dict[str, object]]:
-        """Return the types by what they have more than at the first look, largest first."""
+        """Return the types by their growth since the first look, largest first."""
         rows = _by_name(census)
         if not rows:
             return []
@@ -151,7 +150,7 @@ def _by_name(census: dict[str, object]) -> dict[str, tuple[int, int]]:
 
 
 def _waits(gil: dict[str, object]) -> dict[str, object]:
-    """Return how long threads have waited for the GIL so far; empty where it is not scheduled."""
+    """Return the time that threads have waited for the GIL; empty if it is not scheduled."""
     if not gil.get("active"):
         return {}
     total = {"wait_ns": 0, "waits": 0, "switches": size(gil, "switches")}

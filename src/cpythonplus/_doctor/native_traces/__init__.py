@@ -1,4 +1,4 @@
-"""Which native function takes memory and keeps it: memray's tracer, without a restart.
+"""Finds the native functions that allocate memory and keep it: memray's tracer, without a restart.
 
-`tracing` runs in the process that is looked at, `reading` in the doctor.
+`tracing` runs in the examined process, `reading` in the doctor.
 """

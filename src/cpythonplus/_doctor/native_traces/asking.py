@@ -1,4 +1,4 @@
-"""Has a process traced by memray, and reads what that has found: the doctor's side."""
+"""The doctor's side: makes memray trace a process, and reads the result."""
 
 from __future__ import annotations
 
@@ -25,11 +25,10 @@ _LARGEST = 256 << 20
 
 
 def traced(client: Client, seconds: float, *, small: bool) -> Traced:
-    """Have the process traced for so many seconds; it answers nobody else meanwhile.
+    """Trace the process for so many seconds; it answers no other doctor meanwhile.
 
-    small: with the blocks that Python's allocator hands out.
-    Raises AskError where it refuses, Unreachable when it is gone, OSError where the file cannot be
-    had.
+    small: with the blocks that Python's allocator hands out. Raises AskError if it refuses,
+    Unreachable if it is gone, OSError if the file cannot be read.
     """
     with _sign_of_life() as thread:
         cost = client.ask("native", f"{seconds:.3f},{thread}{',1' * small}", takes_s=seconds)
@@ -43,13 +42,13 @@ def traced(client: Client, seconds: float, *, small: bool) -> Traced:
 
 
 class Traced(NamedTuple):
-    """The tracer's cost, as the process says it, and what the tracer has written."""
+    """The tracer's cost, as told by the process, and the tracer's records."""
 
     cost: dict[str, object]
     records: bytes
 
     def examined(self) -> dict[str, object]:
-        """Return what was taken and not freed, as an examination; this takes seconds."""
+        """Return the allocations that were not freed, as an examination; this takes seconds."""
         found = {name: self.cost.get(name) for name in ("ended_by", "executable")}
         found |= {name: amount(self.cost, name) for name in ("seconds", "cpu_s")}
         found |= {name: size(self.cost, name) for name in ("pause_ns", "file_bytes")}
@@ -65,7 +64,7 @@ class Traced(NamedTuple):
 
 @contextmanager
 def _sign_of_life() -> Iterator[int]:
-    """Yield the number of a thread: when that has ended, the process ends its tracer."""
+    """Yield the number of a thread: once that thread has ended, the process ends its tracer."""
     done = Event()
     thread = Thread(target=done.wait, daemon=True)
     thread.start()

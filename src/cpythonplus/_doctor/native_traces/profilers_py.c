@@ -1,7 +1,8 @@
-/* The profile functions of all threads: who looks at the program already, so that a tracer of ours takes nobody's place.
+/* The profile functions of all threads, for a tracer of ours to preserve.
  *
- * memray's tracer sets the profile function of every thread when it begins, and clears that of every thread when it ends.
- * The program may have one of its own (sys.setprofile(), yappi), and may set one meanwhile: it is read before and set again. */
+ * When memray's tracer begins, it sets the profile function of every thread; when it ends, it clears that of every
+ * thread.  The program may have one of its own (sys.setprofile(), yappi), and may set one meanwhile: it is read before
+ * the tracer ends and set again afterwards. */
 #define _GNU_SOURCE
 #include "../../_interp/frames/pystate.h"
 
@@ -49,7 +50,7 @@ thread_of(uint64_t id)
     return tstate;
 }
 
-/* 0, or -1 with an exception.  A thread that has ended, or that has a function again, is left alone. */
+/* Sets the profile function of one thread, unless it has ended or has one again.  0, or -1 with an exception. */
 static int
 set_one(set_profile set, PyObject *row)
 {
@@ -69,7 +70,7 @@ set_one(set_profile set, PyObject *row)
 static PyObject *
 set_again(PyObject *module, PyObject *rows)
 {
-    /* Exported by every version so far, and in no public header. */
+    /* Exported by every version so far, but in no public header. */
     set_profile set = (set_profile)dlsym(RTLD_DEFAULT, "_PyEval_SetProfile");
 
     if (!PyList_CheckExact(rows)) {

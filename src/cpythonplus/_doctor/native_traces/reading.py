@@ -1,6 +1,6 @@
-"""Reads what memray's tracer has written: which memory was taken meanwhile and is still there.
+"""Reads the records of memray's tracer: memory that was allocated and not freed meanwhile.
 
-In the doctor, not in the process: it takes memory, and seconds.
+Runs in the doctor, not in the process, because it takes memory and seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["need_memray", "read"]
 
 _DUMP: Final = "import sys, memray; memray.dump_all_records(sys.argv[1])"
 _MOST_STACKS: Final = 2000
-"""Of those that keep most, libraries are looked up."""
+"""The stacks that keep most: only their libraries are looked up."""
 _MOST_ROWS: Final = 50
 _MOST_SYMBOLS: Final = 3
 _MOST_FRAMES: Final = 40
@@ -30,13 +30,13 @@ _LEAST_SHARE: Final = 0.001
 _UNKNOWN: Final = "<unknown>"
 _INTERPRETER: Final = ("python3", "libpython3")
 _RUNTIME: Final = ("libc.", "libc-", "libpthread", "ld-", "libstdc++", "libgcc", "libm.", "_memray")
-"""What everybody takes memory through."""
+"""Libraries that all allocations go through."""
 _PACKAGES: Final = ("site-packages", "dist-packages")
 _PYTHON: Final = "Python"
 
 
 def need_memray() -> None:
-    """Raise UnsupportedPlatform, with what to do, where the doctor cannot read a tracer's file."""
+    """Raise UnsupportedPlatform, with advice, if the doctor cannot read a tracer's file."""
     try:
         import_module("memray")
     except ModuleNotFoundError as error:
@@ -50,7 +50,7 @@ def need_memray() -> None:
 
 @dataclass
 class _Row:
-    """What one native library keeps for one line."""
+    """The memory that one native library keeps for one line."""
 
     size_bytes: int = 0
     count: int = 0
@@ -58,12 +58,12 @@ class _Row:
 
 
 def read(path: str) -> dict[str, object]:
-    """Return what was not freed, by library and line, the largest first.
+    """Return the memory that was not freed, by library and line, the largest first.
 
-    Raises OSError where the file cannot be read, ValueError where it is not of this memray.
+    Raises OSError if the file cannot be read, ValueError if it is not of this memray.
     """
     memray: Any = import_module("memray")
-    # Of all threads together: who frees it is of no account.
+    # All threads together: any thread may free the memory.
     with memray.FileReader(path) as reader:
         metadata = reader.metadata
         records = sorted(
@@ -101,7 +101,7 @@ def read(path: str) -> dict[str, object]:
 
 
 def _places(stack: list[tuple[str, str, int]]) -> tuple[tuple[str, str, int], str]:
-    """Return the innermost line of Python, and where the program itself is in it; "" if there."""
+    """Return the innermost line of Python, and the program's own line; "" if it is the same."""
     if not stack:
         return ("", "", 0), ""
     own = next((frame for frame in stack if _is_program(frame[1])), stack[0])
@@ -117,11 +117,11 @@ def _is_program(file: str) -> bool:
 
 
 class _Libraries:
-    """Which library each native frame is in: memray tells functions and lines of source only."""
+    """The library of each native frame: memray tells functions and source lines only."""
 
     def __init__(self, path: str, wanted: list[int]) -> None:
-        """Read from the file as many frames as the `wanted` ones need."""
-        self._frames: list[tuple[int, int]] = [(0, 0)]  # from 1 on: address, number of its caller
+        """Read as many frames from the file as the `wanted` ones need."""
+        self._frames: list[tuple[int, int]] = [(0, 0)]  # from 1 on: address, index of its caller
         self._segments: list[tuple[int, int, str, int]] = []
         last = max(wanted, default=0)
         command = [sys.executable, "-c", _DUMP, path]
@@ -133,7 +133,7 @@ class _Libraries:
                     values = _values(line)
                     self._frames.append((int(values["ip"], 16), int(values["index"])))
                     if len(self._frames) > last:
-                        break  # allocations are most of it
+                        break  # most records are allocations
                 elif line.startswith(b"SEGMENT_HEADER "):
                     name = (
                         line.partition(b"filename=")[2]
@@ -155,7 +155,7 @@ class _Libraries:
         return "", 0
 
     def _stack(self, number: int) -> list[tuple[str, int]]:
-        """Return library and address in it, of each frame, innermost first."""
+        """Return library and offset in it, for each frame, innermost first."""
         found: list[tuple[str, int]] = []
         while 0 < number < len(self._frames) and len(found) < _MOST_FRAMES:
             address, number = self._frames[number]
@@ -163,7 +163,7 @@ class _Libraries:
         return found
 
     def of(self, record: Any) -> tuple[str, str]:  # noqa: ANN401  # memray's
-        """Return the library that has taken the memory, and its functions, innermost first."""
+        """Return the library that has allocated the memory, and its functions, innermost first."""
         symbols = [each[0] for each in record.native_stack_trace(_MOST_FRAMES)]
         for file, offset in self._stack(record.native_stack_id):
             name = PurePath(file).name
@@ -182,14 +182,14 @@ def _values(line: bytes) -> dict[str, str]:
 
 
 def _number(text: bytes) -> int:
-    """Return what C prints for a pointer: glibc has a word for NULL."""
+    """Parse a pointer that C printed: glibc has a word for NULL."""
     with suppress(ValueError):
         return int(text, 16)
     return 0
 
 
 def _until_python(symbols: list[str]) -> list[str]:
-    """Return the functions of the library: those of CPython begin behind them."""
+    """Return the functions of the library, which are those before CPython's."""
     for number, name in enumerate(symbols):
         if name.startswith(("_Py", "Py", "method_vectorcall", "cfunction_", "type_call")):
             return symbols[:number]
@@ -201,7 +201,7 @@ def _named(symbols: list[str]) -> str:
 
 
 def _package(file: str) -> str:
-    """Return the package that a library comes with, or its own name without the version."""
+    """Return the package of a library, or the library's own name without the version."""
     parts = PurePath(file).parts
     name = parts[-1].partition(".")[0]
     for at, part in enumerate(parts[:-1]):

@@ -1,9 +1,9 @@
 """Runs memray's tracer in this process, while the agent's answer to `doctor growth --native` waits.
 
-The program is left as it was. memray clears the profile function of every thread when it ends, so
-the tracer is refused where there is one, and one that the program sets meanwhile is set again.
-Before a fork and at the end of the process the agent ends its answers, and with that the tracer.
-The file has no name: it is gone with its last descriptor, however the process ends.
+The program is left unchanged. memray clears the profile function of every thread when it ends. So
+the tracer is refused if a thread has a profile function, and one that the program sets meanwhile is
+set again. Before a fork and at the end of the process the agent ends its answers, and with them the
+tracer. The file has no name: it is gone with its last descriptor, however the process ends.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["forget", "ready", "trace"]
 _LARGEST: Final = 64 << 20
 """Bytes of the file: some 14 million allocations."""
 _FREE_TIMES: Final = 4
-"""So many times the file has to be free on its disk."""
+"""The free space on the disk, as a multiple of the file."""
 _LOOK_MS: Final = 100
 _files: list[IO[bytes]] = []
 """The file of the last trace, until the doctor has read it."""
@@ -33,9 +33,9 @@ _memrays: set[int] = set()
 
 
 def ready() -> dict[str, Any]:
-    """Import memray; raises UnsupportedPlatform, with a line, where it must not trace."""
+    """Import memray; raises UnsupportedPlatform, with a line, if it must not trace."""
     module = _memray()
-    # Their calls do not return in the order that the tracer relies on.
+    # Calls of greenlets do not return in the order that the tracer relies on.
     if switchers:
         raise UnsupportedPlatform(
             f"memray cannot begin in the middle of a program with {min(switchers)}: start it under"
@@ -55,12 +55,12 @@ def ready() -> dict[str, Any]:
             "a thread of the program has a profile function (sys.setprofile), which memray would"
             " take the place of"
         )
-    # memray has to see the switches of greenlets, else it follows frames that are gone. It calls
-    # this once, under its lock, to print that this is an experiment. Nothing is to be printed into
-    # the program's output, and a function of Python would wait for the GIL with the lock held.
+    # If memray does not see the switches of greenlets, it follows frames that are gone. It calls
+    # this function once, under its lock, to print that this is an experiment. It must not print
+    # into the program's output, and a Python function would wait for the GIL with the lock held.
     inner.print_greenlet_warning = int
     found = {"memray": str(module.__version__), "limit_bytes": _room()}
-    # What memray and its libunwind keep for ever, two descriptors of a pipe too, is no growth.
+    # memray and its libunwind keep some memory and a pipe for ever: exclude them from growth.
     with _Tracer("/dev/null"):
         bytearray(1 << 16)
     return found
@@ -79,7 +79,7 @@ def _memray() -> Any:  # noqa: ANN401  # a module that may be missing
 
 
 def _is_tracing(module: Any) -> bool:  # noqa: ANN401
-    """Whether a tracer of memray's is active: it replaces two attributes of threads meanwhile."""
+    """Whether a memray tracer is active: it replaces two attributes of threads meanwhile."""
     interceptor = getattr(module, "_thread_name_interceptor", None)
     kind = getattr(interceptor, "ThreadNameInterceptor", None)
     threading = import_module("threading")
@@ -89,15 +89,15 @@ def _is_tracing(module: Any) -> bool:  # noqa: ANN401
 def _others_profilers(hook: object) -> list[Any]:
     """Return (thread, function, object) of each profile function that is not memray's.
 
-    hook: what a thread has of memray until it first calls something; one that began while memray
-    stopped has it for ever.
+    hook: memray's object in a thread that has not called anything yet; a thread that began while
+    memray stopped keeps it for ever.
     """
     rows = _native.memory_profilers()
     return [row for row in rows if row[1] not in _memrays and row[2] is not hook]
 
 
 def _room() -> int:
-    """Return how large the file may become; UnsupportedPlatform where there is too little room."""
+    """Return the limit of the file's size; UnsupportedPlatform if there is too little room."""
     folder = import_module("tempfile").gettempdir()
     found = os.statvfs(folder)
     room = min(_LARGEST, found.f_bavail * found.f_frsize // _FREE_TIMES)
@@ -109,11 +109,10 @@ def _room() -> int:
 def trace(argument: str) -> dict[str, object]:
     """Trace for `SECONDS,PID`, until that doctor has ended or the file is full.
 
-    With `,1` after it, what Python's own allocator hands out is traced, too: that is most of a
-    program's memory in small blocks, and takes most time.
+    With `,1` after it, blocks of Python's own allocator are traced, too. They are most of a
+    program's memory in small blocks, and take most time.
 
-    Returns what it has cost, and under which descriptor the `file` is until `forget()`. Raises as
-    `ready()`.
+    Returns the cost, and the descriptor that the `file` has until `forget()`. Raises as `ready()`.
     """
     seconds, pid, *small = argument.split(",")
     forget()
@@ -139,7 +138,7 @@ def trace(argument: str) -> dict[str, object]:
 
 
 def forget() -> dict[str, object]:
-    """Let go of the file; a child that was forked with it open keeps nothing on the disk either."""
+    """Close the file; a child that was forked with it keeps nothing on the disk either."""
     count = len(_files)
     while _files:
         file = _files.pop()
@@ -151,9 +150,9 @@ def forget() -> dict[str, object]:
 
 
 def _wait(file: IO[bytes], seconds: float, doctor: int, limit: int) -> str:
-    """Return what ended the wait: "" for the time, else `fork`, `size` or `doctor`."""
+    """Return the reason for the end: "" for the time, else `fork`, `size` or `doctor`."""
     end = time.monotonic() + seconds
-    seen = os.path.exists(f"/proc/{doctor}")  # noqa: PTH110  # not in another name space of PIDs
+    seen = os.path.exists(f"/proc/{doctor}")  # noqa: PTH110  # false in another PID namespace
     while (left := end - time.monotonic()) > 0:
         if _native.memory_agent_wait(min(int(left * 1000) + 1, _LOOK_MS)):
             return "fork"
@@ -165,7 +164,7 @@ def _wait(file: IO[bytes], seconds: float, doctor: int, limit: int) -> str:
 
 
 class _Tracer:
-    """memray's tracer around a block.  pause_ns: the longer of its start and its end."""
+    """memray's tracer around a block. pause_ns: the longer of its start and its end."""
 
     def __init__(self, path: str, *, small: bool = False) -> None:
         memray = _memray()
@@ -180,7 +179,7 @@ class _Tracer:
     def __enter__(self) -> Self:
         began = time.perf_counter_ns()
         self._tracker.__enter__()
-        # This thread has memray's for sure; another may have set its own already.
+        # This thread certainly has memray's function; another may have set its own already.
         own = sys.getprofile()
         _memrays.update(row[1] for row in _native.memory_profilers() if row[2] is own)
         self.pause_ns = time.perf_counter_ns() - began

@@ -21,7 +21,7 @@ _EVIDENCE: Final = {"alone": "alone", "together": "among others"}
 
 
 def attributed_layout(found: Part, top: int) -> Layout:
-    """Return which task or route what has grown came with."""
+    """Return the growth by task or route."""
     private, before = size(found, "private_bytes"), size(found, "private_before_bytes")
     grown, told_nowhere = (
         signed(size(found, name)) for name in ("grown_bytes", "unattributed_bytes")
@@ -52,7 +52,7 @@ def _row(row: Part) -> Part:
 
 
 def finding_text(row: Part) -> str:
-    """Return what is found of a row, in words."""
+    """Return the finding of a row, in words."""
     finding = words(row, "finding")
     beside = words(row, "beside") or "the others"
     return _FINDINGS.get(finding, finding).replace("{beside}", beside)

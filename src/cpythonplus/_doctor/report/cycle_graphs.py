@@ -1,4 +1,4 @@
-"""Each cause of cyclic garbage as a small graph: what refers to what, and the way back."""
+"""Draws each cause of cyclic garbage as a small graph: the references, and the way back."""
 
 from typing import Final, NamedTuple
 
@@ -22,8 +22,8 @@ _MOST_NODES: Final = 6
 class Graph(NamedTuple):
     """A cycle.
 
-    nodes: what takes part; edges: the name of the reference from each node to the next, the last
-    one back to the first.  closing: the edge that has to go.
+    nodes: its objects; edges: the name of the reference from each node to the next, the last one
+    back to the first. closing: the edge that has to go.
     """
 
     nodes: list[str]
@@ -32,7 +32,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(cause: Part) -> Graph:
-    """Return the cycle that a cause closes; without edges it is not known."""
+    """Return the cycle that a cause closes; a single node if its edges are not known."""
     rows = entries(cause, "edges") or [{"source": words(cause, "what")}]
     closing = next((n for n, row in enumerate(rows) if row.get("closing") is True), len(rows) - 1)
     nodes, edges = ([words(row, name) for row in rows] for name in ("source", "name"))

@@ -1,4 +1,4 @@
-"""Counters of any shape as tables: what a number means is told by the end of its name."""
+"""Tables for counters of any shape: the end of a number's name tells its unit."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -18,7 +18,7 @@ _MOST: Final = 200
 def figures(found: Part, top: int) -> tuple[Table, ...]:
     """Return a table of the numbers and texts in a mapping, and one of each list of mappings.
 
-    What is zero is left out.
+    Zeros are left out.
     """
     lines = tuple(_lines(found, "", 0))[:_MOST]
     tables = []

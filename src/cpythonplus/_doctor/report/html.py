@@ -1,7 +1,7 @@
-"""Pieces of HTML SVG; all that comes from the program that was looked at is `escaped`.
+"""Pieces of HTML and SVG; all text from the examined program is `escaped`.
 
 Nothing here writes a style attribute or an event handler: the page's policy forbids them, so that
-even what would slip through unescaped could neither run nor reach out.
+text that slipped through unescaped could neither run nor load anything.
 """
 
 import html
@@ -15,7 +15,7 @@ __all__ = ["code", "data_table", "details", "element", "escaped", "figure", "swa
 
 
 def escaped(text: str) -> str:
-    """Return a text for between tags or inside of a quoted attribute."""
+    """Return a text for use between tags or inside of a quoted attribute."""
     return html.escape(visible(text), quote=True)
 
 
@@ -38,9 +38,9 @@ def _attribute(value: str | float) -> str:
 
 
 def figure(svg: str, *, class_: str, title: str, description: str, height: float = 0) -> str:
-    """Return a drawing with its name and a description for those who do not see it.
+    """Return a drawing with its name and a description for readers who do not see it.
 
-    svg: what is inside; height: in pixels, 0 for a drawing that has a view box of its own.
+    svg: its contents; height: in pixels, 0 for a drawing with a view box of its own.
     """
     sized: dict[str, str | float] = {"width": "100%", "height": height} if height else {}
     inner = element("title", escaped(title)) + element("desc", escaped(description)) + svg
@@ -56,12 +56,12 @@ def swatch(class_: str) -> str:
 
 
 def details(summary: str, inner: str) -> str:
-    """Return something that is folded away until it is asked for, without a script."""
+    """Return a block that is folded until a click, without a script."""
     return f"<details><summary>{escaped(summary)}</summary>{inner}</details>"
 
 
 def code(command: str) -> str:
-    """Return a command to copy; the script puts a button beside it."""
+    """Return a command to copy; the script adds a button."""
     return f'<pre class="copy"><code>{escaped(command)}</code></pre>'
 
 
@@ -69,9 +69,9 @@ _SORTED_BY: Final = "data_v"
 
 
 def data_table(table: Table, marks: Sequence[str] = ()) -> str:
-    """Return a table.  marks: HTML in front of each row's first name, a swatch for instance.
+    """Return a table. marks: HTML in front of each row's first name, a swatch for instance.
 
-    Its headings say by `scope` what they are for; the script makes them sort.
+    Its headings have a `scope`; the script makes them sort.
     """
     head = "".join(_heading(column) for column in table.columns)
     name = next((n for n, c in enumerate(table.columns) if c.kind is Kind.NAME), None)

@@ -1,4 +1,4 @@
-"""What the parts of resident memory are called, what is to be said of them, and their colours."""
+"""Titles, notes and colours of the parts of resident memory."""
 
 from typing import Final, NamedTuple
 
@@ -9,10 +9,10 @@ __all__ = ["LABELS", "Label", "label", "note"]
 
 
 class Label(NamedTuple):
-    """What a part is called.
+    """The title of a part, with its colour.
 
     colour: a class of the page's style: in use (green), free but kept (amber), of files (blue),
-    mapped (violet).  note: {} is a number or a name.
+    mapped (violet). note: {} is a number or a name.
     """
 
     title: str
@@ -85,12 +85,12 @@ LABELS: Final = {
 
 
 def label(name: str) -> Label:
-    """Return the label of a part; of one that is not known, its name."""
+    """Return the label of a part; for an unknown part, its name."""
     return LABELS.get(name) or Label(name.replace("_", " "), "rest")
 
 
 def note(row: Part) -> str:
-    """Return what a part of resident memory is, in a few words."""
+    """Return a note on a part of resident memory, in a few words."""
     told = words(row, "allocator") or f"{size(row, 'count'):,}"
     text = label(words(row, "name")).note.replace("{}", told)
     files = [

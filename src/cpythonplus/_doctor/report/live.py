@@ -1,4 +1,4 @@
-"""The live screen of a process that is watched, and its line where there is no terminal."""
+"""The live screen of a watched process, and its line if there is no terminal."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def _resident(samples: Sequence[Part]) -> str:
 
 
 def _waited(samples: Sequence[Part]) -> str:
-    """Return how much of a second threads waited for the GIL since the look before."""
+    """Return the share of a second that threads waited for the GIL since the look before."""
     found = waiting(*samples[-2:]) if len(samples) > 1 else None
     return f"{duration(found[0])}/s in {found[1]:,.0f} waits/s" if found else ""
 
 
 def _map(sample: Part, width: int) -> list[RenderableType]:
-    """Return the map of resident memory: a bar, and what its colours mean."""
+    """Return the map of resident memory: a bar, and a legend of its colours."""
     found = resident_parts(sample)
     whole = sum(size(row, "resident_bytes") for row in found)
     if not whole:
@@ -126,7 +126,7 @@ def _map(sample: Part, width: int) -> list[RenderableType]:
 
 
 def _lines(legend: Iterable[Text], width: int) -> list[RenderableType]:
-    """Return the entries in lines of so many columns; none is broken that fits into one."""
+    """Return the entries in lines of so many columns; only entries that are longer are broken."""
     lines: list[Text] = []
     for entry in legend:
         if lines and lines[-1].cell_len + len(_GAP) + entry.cell_len <= width:

@@ -1,4 +1,4 @@
-"""What memray's tracer has found, as lines and a table."""
+"""The findings of memray's tracer, as lines and a table."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from cpythonplus._doctor.report.owners import with_package
 __all__ = ["PYTHON", "native_layout", "native_place", "native_sentence"]
 
 PYTHON: Final = "Python"
-"""The library of what Python's own objects take."""
+"""The name of the library that allocates Python's own objects."""
 _ENDED: Final = {
     "fork": "; it ended early, because the program forked or ended",
     "size": "; it ended early, because its file was full",
@@ -19,7 +19,7 @@ _ENDED: Final = {
 
 
 def native_layout(found: Part, top: int) -> Layout:
-    """Return who has taken memory that is still there, and what the tracer has cost."""
+    """Return the holders of memory that was not freed, and the cost of the tracer."""
     seconds = amount(found, "seconds")
     busy = amount(found, "cpu_s") / seconds if seconds > 0 else 0.0
     ended = _ENDED.get(words(found, "ended_by"), "")
@@ -55,7 +55,7 @@ def native_sentence(row: Part) -> str:
 
 
 def native_place(row: Part) -> str:
-    """Return `type_adapter.py:210 by app.py:14`, "" where the line is not known."""
+    """Return `type_adapter.py:210 by app.py:14`, "" if the line is not known."""
     place, own = _place(inside(row, "place")), words(row, "called_from")
     return f"{place} by {own}" if place and own else place
 

@@ -27,7 +27,7 @@ _TOGETHER: Final = ("garbage", "frame")
 
 
 def owners_layout(found: Part, top: int) -> Layout:
-    """Return who keeps how much."""
+    """Return the owners and the memory that they keep."""
     lines = [f"{objects(size(found, 'objects'))} of {format_size(size(found, 'size_bytes'))}"]
     lines += _c_heap(found, None)
     if any(words(row, "type") == "garbage" for row in entries(found, "owners")):
@@ -42,7 +42,7 @@ def owners_layout(found: Part, top: int) -> Layout:
 
 
 def growth_layout(found: Part, top: int) -> Layout:
-    """Return what has grown, and who keeps it."""
+    """Return the growth and its owners."""
     seconds, change = amount(found, "seconds"), rss_change(found)
     told = ", ".join(
         f"{label(name).title} {signed(more)}"
@@ -85,7 +85,7 @@ def growth_layout(found: Part, top: int) -> Layout:
 
 
 def rss_change(found: Part) -> int:
-    """Return by how much resident memory has grown."""
+    """Return the growth of resident memory."""
     return size(found, "rss_bytes") - size(found, "rss_before_bytes")
 
 
@@ -99,7 +99,7 @@ def parts_grown(found: Part, least: float) -> list[tuple[str, int]]:
 
 
 def kinds_grown(found: Part, what: str) -> list[str]:
-    """Return of which kind there are more, as `epoll +200`, the first few."""
+    """Return the kinds whose number has grown, as `epoll +200`, the first few."""
     rows = [row for row in entries(found, "kinds") if words(row, "what") == what]
     more = [(words(row, "kind"), size(row, "count") - size(row, "count_before")) for row in rows]
     return [f"{kind} {count:+,}".strip() for kind, count in more if count > 0][:_MOST_KINDS]
@@ -117,9 +117,9 @@ def _c_heap(found: Part, before: str | None) -> list[str]:
 
 
 def _collector(found: Part) -> list[str]:
-    """Return why garbage may be there still."""
+    """Return the reasons why garbage may still be there."""
     frozen = size(found, "frozen_objects")
-    off = found.get("collects") is False  # of two reports it is not known
+    off = found.get("collects") is False  # unknown for two reports
     lines = ["the collector is off: cyclic garbage stays"] if off else []
     if frozen:
         lines.append(f"{objects(frozen)} are frozen: the collector does not look at them")
@@ -165,7 +165,7 @@ def _at(place: Part) -> str:
 
 
 def with_package(file: str) -> str:
-    """Return the name of a file with the packages that it is in, if these can be seen from here."""
+    """Return the name of a file with its packages, if their folders exist on this machine."""
     folder, _, name = file.rpartition("/")
     inner = name == "__init__.py"
     while folder and (inner or Path(folder, "__init__.py").exists()):
@@ -175,13 +175,13 @@ def with_package(file: str) -> str:
 
 
 def owner_name(row: Part) -> str:
-    """Return an owner with its class; the name of what is many together tells it already."""
+    """Return an owner with its class; the name of several together tells it already."""
     name, kind = words(row, "name"), words(row, "type").rpartition(".")[2]
     return name if kind in _TOGETHER else f"{name} ({kind})"
 
 
 def _short(parts: str, counted: str) -> str:
-    """Return a count and a class without its module; the count of all entries is told already."""
+    """Return a count and a class without its module; no count if it is that of the entries."""
     count, _, kind = parts.partition(" ")
     kind = kind if kind.endswith("()") else kind.rpartition(".")[2]
     return kind if f"{count} " == counted else f"{count} {kind}".strip()
@@ -193,7 +193,7 @@ def _classes(found: Part) -> list[Part]:
         name, now = words(row, "type"), size(row, "objects")
         more = now - size(row, "objects_before")
         if "." not in name or more <= 0:
-            continue  # what built-in classes have grown by is told by owner
+            continue  # the growth of built-in classes is told by owner
         ways = [
             f"{100 * size(way, 'objects') / now:.0f} % {words(way, 'path')}"
             for way in entries(row, "where")[:_MOST_WAYS]

@@ -1,9 +1,9 @@
-"""The page: one HTML file that holds everything it shows.
+"""The page: one HTML file without any other.
 
-Drawn here, as SVG, and not by a library in the reader's browser: plotly makes each page 4 MB and
-shows nothing without scripts; smaller ones (uPlot, Chart.js) draw no treemap and would have to be
-shipped with the package. Like this a page is some 100 KB, can be read and printed with scripts
-switched off, and what its script adds is sorting and copying.
+It is drawn here, as SVG, and not by a library in the reader's browser: plotly makes each page 4 MB
+and shows nothing without scripts; smaller libraries (uPlot, Chart.js) draw no treemap and would
+have to be shipped with the package. So a page has some 100 KB, and can be read and printed without
+scripts; its script adds sorting and copying.
 
 The page's own policy forbids it to load anything, and to run any script but its own, known by hash.
 """
@@ -40,7 +40,7 @@ _CARDS: Final = 12
 
 
 def write_page(examination: Examination, file: str | PathLike[str]) -> None:
-    """Write the page of an examination to a file or a device, as reports are.  Raises OSError.
+    """Write the page of an examination to a file or a device, as reports are. Raises OSError.
 
     examination: `as_json()` of each part by its name; parts may be missing.
     """
@@ -48,7 +48,7 @@ def write_page(examination: Examination, file: str | PathLike[str]) -> None:
 
 
 def page(examination: Examination) -> str:
-    """Return the page of an examination: HTML that can be encoded as UTF-8, whatever is in it."""
+    """Return the page of an examination: HTML that can always be encoded as UTF-8."""
     target = target_line(examination)
     lost = "".join(element("p", escaped(each)) for each in losses(examination))
     found = sections(examination, _ROWS)
@@ -79,7 +79,7 @@ def page(examination: Examination) -> str:
 
 
 def _verdict(examination: Examination, *, is_empty: bool) -> str:
-    """Return the statements; nothing where there are tables only, as of what has grown."""
+    """Return the statements; "" if there are tables only, as for growth."""
     said = "".join(map(_statement, statements(examination)))
     if is_empty:
         said = said or "<li><p>Nothing was examined.</p></li>"
@@ -135,7 +135,7 @@ def _section(section: Section, examination: Examination) -> str:
 
 
 def _tables(section: Section, found: Part | None) -> str:
-    """Return the tables: below a drawing they are folded, except for the first one."""
+    """Return the tables: below a drawing all but the first one are folded."""
     written = ""
     for place, table in enumerate(section.tables):
         swatches: list[str] = []

@@ -19,7 +19,7 @@ _MOST_CELLS: Final = 2_000
 
 
 def part_class(name: str) -> str:
-    """Return the class that gives a part its colour."""
+    """Return the style class for a part's colour."""
     return f"m-{label(name).colour}"
 
 
@@ -29,7 +29,7 @@ def part_swatch(name: str) -> str:
 
 
 def resident_bar(resident: Part) -> str:
-    """Return the bar for wide and for narrow screens; "": nothing is known."""
+    """Return the bar for wide and for narrow screens; "": there are no numbers."""
     rows = resident_parts(resident)
     whole = sum(size(row, "resident_bytes") for row in rows)
     if not whole:
@@ -71,9 +71,9 @@ def _segment(row: Part, at: float, width: float, least_width: float) -> str:
 
 
 def arena_grid(resident: Part) -> str:
-    """Return a cell for each arena, coloured by how much of it is in use, the emptiest first.
+    """Return a cell for each arena, coloured by its fullness, the emptiest first.
 
-    Of many thousands, each cell stands for several.
+    If there are many thousands, each cell stands for several.
     """
     counts = fullness(resident)
     total = sum(counts)

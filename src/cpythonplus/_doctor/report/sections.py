@@ -69,7 +69,7 @@ _NOT_ACTIVE: Final = "not scheduled: only `cpythonplus run` without --no-gil sch
 
 
 class Section(NamedTuple):
-    """One part of the report.  key: of the examination; lines: in front of the tables."""
+    """One part of the report. key: of the examination; lines: in front of the tables."""
 
     key: str
     title: str
@@ -78,12 +78,12 @@ class Section(NamedTuple):
 
 
 def sections(examination: Examination, top: int) -> list[Section]:
-    """Return the sections of what was examined; top: rows of each table."""
+    """Return the sections of an examination; top: rows of each table."""
     return [section(examination, key, title, top) for key, title in titles(examination).items()]
 
 
 def titles(examination: Examination) -> dict[str, str]:
-    """Return the titles of what was examined: what is known here, and what its process added."""
+    """Return the titles of the parts: known ones, and those that the process added."""
     known_here = {name: each.title for name, each in EXAMINATIONS.items()}
     every = {**offered(part(examination, "target")), **known_here}
     return {name: every[name] for name in {**known_here, **every} if name in examination}
@@ -104,24 +104,24 @@ def section(examination: Examination, key: str, title: str, top: int) -> Section
 
 
 def target_line(examination: Examination) -> str:
-    """Return what was looked at, and when."""
+    """Return the process and the time of the examination."""
     target = part(examination, "target") or {}
     facts = [f"pid {size(target, 'pid')}"] if known(target, "pid") else []
     facts += [words(target, name) for name in ("command", "command_line")]
-    # Of `sys.version` the number; the rest is how it was built.
+    # The number of `sys.version`; the rest tells its build.
     version = words(target, "python").split(" ")[0]
     facts += [f"Python {version}" if version else "", words(target, "when")]
     return ", ".join(fact for fact in facts if fact)
 
 
 def losses(examination: Examination) -> list[str]:
-    """Return the sentences of the process on what does not work in it, or otherwise."""
+    """Return the sentences of the process on features that do not work, or work differently."""
     rows = entries(part(examination, "target"), "losses")[:_MOST_LOSSES]
     return [words(each, "text") for each in rows]
 
 
 def lacks_something(examination: Examination) -> bool:
-    """Whether something does not work in the process that would have been examined."""
+    """Whether a feature does not work in the examined process."""
     rows = entries(part(examination, "target"), "losses")
     return any(each.get("works") is not True for each in rows)
 
@@ -165,13 +165,13 @@ def _resident(found: Part, top: int) -> Layout:
 
 
 def resident_parts(found: Part) -> list[Part]:
-    """Return the parts that are resident, the largest first."""
+    """Return the resident parts, the largest first."""
     rows = largest(found, "parts", "resident_bytes")
     return [row for row in rows if size(row, "resident_bytes") > 0]
 
 
 def fullness(found: Part) -> list[int]:
-    """Return how many arenas are up to a tenth, two tenths, ... full."""
+    """Return the numbers of arenas that are up to a tenth, two tenths, ... full."""
     counts = inside(found, "arenas").get("fullness")
     if not isinstance(counts, list | tuple):
         return []
@@ -202,7 +202,7 @@ def _difference(found: Part, top: int) -> Layout:
 
 
 def _views(found: Part, columns: str, top: int) -> tuple[Table, ...]:
-    """Return a table for each way of counting; the rows are in order, but for other versions'."""
+    """Return a table for each way of counting; sorted again, for other versions' reports."""
     tables: list[Table] = []
     for name, title in CENSUS_VIEWS.items():
         rows = _shares(entries(found, name), "size_bytes", size(found, "size_bytes"))
@@ -221,7 +221,7 @@ def _referrers(found: Part, top: int) -> Layout:
     )
 
 
-def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # it is told to its end
+def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # a path is told to its end
     steps = [
         f"{words(row, 'step')} ({kind})".strip() if kind else words(row, "step")
         for row in entries(found, "steps")
@@ -259,7 +259,7 @@ def _pause(found: Part) -> str:
 
 
 def causes(found: Part | None) -> list[Part]:
-    """Return the causes of cycles, the largest first, with what they kept alive."""
+    """Return the causes of cycles, the largest first, with the objects that they kept alive."""
     rows = entries(found, "cycles")
     return sorted(rows, key=lambda row: -amount(row, "size_bytes") - amount(row, "kept_bytes"))
 
@@ -289,7 +289,7 @@ def _cycles(found: Part, top: int) -> Layout:
 
 
 def place(row: Part) -> str:
-    """Return `file:line`, as much of it as is known."""
+    """Return `file:line`, as far as it is known."""
     file = words(row, "file") or "?"
     return f"{file}:{size(row, 'line')}" if size(row, "line") else file
 
@@ -420,7 +420,7 @@ def _threads(found: Part, top: int) -> Layout:
 
 
 def thread_groups(found: Part | None) -> list[list[Part]]:
-    """Return the threads that execute the same line together, the most first."""
+    """Return the threads grouped by the line that they execute, the largest group first."""
     groups: dict[tuple[str, str], list[Part]] = {}
     for row in entries(found, "threads"):
         groups.setdefault((words(row, "function"), place(row)), []).append(row)
@@ -450,9 +450,9 @@ def _samples(samples: Sequence[Part], top: int) -> Layout:
 
 
 def waiting(old: Part, new: Part) -> tuple[float, float] | None:
-    """Return how long threads waited for the GIL between two samples, and how often.
+    """Return the time that threads waited for the GIL between two samples, and the number of waits.
 
-    In nanoseconds of each second, and times of each second; None: it is not known.
+    In nanoseconds per second, and waits per second; None: not known.
     """
     before, after = inside(old, "gil"), inside(new, "gil")
     seconds = amount(new, "t_s") - amount(old, "t_s")

@@ -1,4 +1,4 @@
-"""Divides a rectangle among sizes, each part as near to a square as it can be.
+"""Divides a rectangle into parts by size, each as close to a square as possible.
 
 The squarified treemap of M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treemaps, 2000.
 """
@@ -10,7 +10,7 @@ __all__ = ["Box", "squarify"]
 
 
 class Box(NamedTuple):
-    """A rectangle, in the units that it was asked for in."""
+    """A rectangle, in the caller's units."""
 
     x: float
     y: float
@@ -19,9 +19,9 @@ class Box(NamedTuple):
 
 
 def squarify(sizes: Sequence[float], width: float, height: float) -> list[Box]:
-    """Return a box for each size, whose areas are as the sizes are.
+    """Return a box for each size; the areas are proportional to the sizes.
 
-    sizes: above 0, the largest first: that is what makes the boxes square.
+    sizes: above 0, the largest first: this order makes the boxes square.
     """
     if not sizes:
         return []
@@ -39,7 +39,7 @@ def squarify(sizes: Sequence[float], width: float, height: float) -> list[Box]:
 
 
 def _row(areas: Sequence[float], begin: int, side: float) -> int:
-    """Return where the row ends that begins here: as long as its worst box gets better."""
+    """Return the end of the row that begins here: it grows while its worst box gets better."""
     total = areas[begin]
     worst = _worst(areas[begin], areas[begin], total, side)
     for end in range(begin + 1, len(areas)):
@@ -59,10 +59,10 @@ def _worst(largest: float, smallest: float, total: float, side: float) -> float:
 
 
 def _placed(areas: Sequence[float], free: Box) -> tuple[list[Box], Box]:
-    """Lay a row along the shorter side of what is free; return it, and what is free then."""
+    """Lay a row along the shorter side of the free box; return it, and the remaining free box."""
     total, wide = sum(areas), free.width >= free.height
     side, depth = (free.height, free.width) if wide else (free.width, free.height)
-    # What is free is a difference, so it may be a rounding error smaller than the area needs.
+    # The free box is a difference, so a rounding error may make it smaller than the area needs.
     across = min(total / side, depth) if side else 0.0
     boxes, at = [], 0.0
     for area in areas:

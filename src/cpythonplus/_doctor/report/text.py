@@ -11,12 +11,12 @@ __all__ = ["part_text", "report_text"]
 
 
 def report_text(examination: Examination, top: int = 10, width: int = WIDTH) -> str:
-    """Return what an examination found as text.
+    """Return the findings of an examination as text.
 
-    examination: `as_json()` of each part by its name, parts may be missing.  top: rows of each
-    table.  First comes the verdict: what is resident, what is held, what to do, the largest first.
-    Every character of the names in it is visible, no line is wider than 100 columns but for
-    commands, which are for copying; of tables, than `width`.
+    examination: `as_json()` of each part by its name, parts may be missing. top: rows of each
+    table. The verdict comes first: resident memory, the largest holders, advice, the largest first.
+    Every character of the names in it is visible. No line is wider than 100 columns except
+    commands, which are for copying; no table is wider than `width`.
     """
     lines: list[str] = []
     target = target_line(examination)

@@ -39,9 +39,9 @@ def time_lines(samples: Sequence[Part]) -> str:
 
 
 def owner_lines(samples: Sequence[Part]) -> str:
-    """Return what has grown and who keeps it, over time; "": it was looked at less than twice.
+    """Return the growth by owner, over time; "": there were less than two looks at owners.
 
-    samples: in order; each has `t_s`, and `owners` where these were looked at again.
+    samples: in order; each has `t_s`, and `owners` if these were looked at again.
     """
     looked = [sample for sample in samples if "owners" in sample]
     if len(looked) < 2:  # noqa: PLR2004
@@ -98,7 +98,7 @@ def _areas(
 ) -> str:
     """Return the parts, stacked.
 
-    They are looked at less often: a look that shows those of the one before is left out.
+    They are looked at less often: a sample that repeats the parts of the one before is left out.
     """
     fresh = [
         n for n, s in enumerate(samples) if n == 0 or s.get("parts") != samples[n - 1].get("parts")
@@ -131,7 +131,7 @@ def _parts(sample: Part) -> dict[str, float]:
 
 
 def _waits(samples: Sequence[Part]) -> str:
-    """Return the line of how long threads waited for the GIL, of each second; "": not known."""
+    """Return the line of the waits for the GIL, per second; "": not known."""
     if sum(known(inside(sample, "gil"), "wait_ns") for sample in samples) < 2:  # noqa: PLR2004
         return ""
     rates = [0.0, *((waiting(*pair) or (0.0, 0.0))[0] for pair in pairwise(samples))]
@@ -148,7 +148,7 @@ def _waits(samples: Sequence[Part]) -> str:
 
 
 def _times(samples: Sequence[Part]) -> list[float]:
-    """Return where each sample stands, from 0 to the whole width."""
+    """Return the place of each sample, from 0 to the whole width."""
     first = amount(samples[0], "t_s")
     length = amount(samples[-1], "t_s") - first
     if length <= 0:
@@ -163,7 +163,7 @@ def _points(times: Sequence[float], values: Sequence[float], most: float) -> lis
 
 
 def _axes(samples: Sequence[Part], lines: str, most: str, half: str, height: int) -> str:
-    """Return the drawn lines with what the edges mean."""
+    """Return the drawn lines with the labels of the axes."""
     inner = element(
         "svg",
         lines,

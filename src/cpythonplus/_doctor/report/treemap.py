@@ -1,8 +1,8 @@
-"""The treemap of the census: who owns how much, as areas.
+"""The treemap of the census: owners as areas.
 
-Drawn twice, for a wide and for a narrow screen; the style shows one of them. Positions are per
-cents and letters are pixels, so that they stay readable however wide the drawing is; a cell is an
-`svg` of its own, which cuts what does not fit.
+It is drawn twice, for a wide and for a narrow screen; the style shows one of them. Positions are
+per cents and letters are pixels, so that they stay readable at any width; a cell is an `svg` of its
+own, which clips its text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ _SHARED: Final = "several together, or small ones"
 
 
 class _Screen(NamedTuple):
-    """What a drawing is made for.  Pixels; least_width: of the screens that show it."""
+    """The target of a drawing. Pixels; least_width: of the screens that show it."""
 
     name: str
     width: float
@@ -51,7 +51,7 @@ class _Leaf(NamedTuple):
 def treemaps(census: Part) -> str:
     """Return a treemap for each way of counting, and a switch; "": there is nothing to draw.
 
-    The switch is radio buttons and the style: it needs no script, and a keyboard works it.
+    The switch consists of radio buttons and style: it needs no script, and a keyboard works it.
     """
     views = [(name, title, _leaves(census, name)) for name, title in CENSUS_VIEWS.items()]
     views = [view for view in views if view[2]]
@@ -70,7 +70,7 @@ def treemaps(census: Part) -> str:
 
 
 def owners_treemap(owners: Part) -> str:
-    """Return what would be freed with each owner, as a part of the heap; "": there is nothing."""
+    """Return the memory that would be freed with each owner, as a part of the heap; "": none."""
     rows = [
         (words(row, "name"), size(row, "objects"), size(row, "kept_bytes"))
         for row in entries(owners, "owners")
@@ -93,7 +93,7 @@ def _leaves(census: Part, view: str) -> list[_Leaf]:
 
 
 def _coloured(rows: Iterable[tuple[str, int, int]]) -> list[_Leaf]:
-    """Return what is shown, the largest first, with the group that gives its colour."""
+    """Return the leaves, the largest first, with the group that gives the colour."""
     plain = sorted((each for each in rows if each[2] > 0), key=lambda each: -each[2])
     totals: dict[str, int] = {}
     for name, _, size_bytes in plain:
@@ -136,7 +136,7 @@ def _cell(leaf: _Leaf, box: Box, screen: _Screen, whole: int) -> str:
     told = f"{leaf.name}: {size_text}, {share:.1f} %, {objects(leaf.objects)}"
     inner = element("title", escaped(told))
     inner += element("rect", width="100%", height="100%", class_=f"g{leaf.group}")
-    # Of the narrowest screen that this drawing is shown on.
+    # The room on the narrowest screen that shows this drawing.
     room = int((box.width * screen.least_width / screen.width - _PADDING) / _LETTER)
     lines = [shortened(leaf.name, room), size_text]
     for place, line in enumerate(lines):
@@ -155,7 +155,7 @@ def _cell(leaf: _Leaf, box: Box, screen: _Screen, whole: int) -> str:
 
 
 def shortened(name: str, letters: int) -> str:
-    """Return a name in so many letters, without its modules first; "" if too few would be left."""
+    """Return a name in so many letters, its modules dropped first; "" if too few would be left."""
     if len(name) <= letters:
         return name
     head, space, last = name.rpartition(" ")
@@ -169,7 +169,7 @@ def shortened(name: str, letters: int) -> str:
 
 
 def _legend(leaves: Sequence[_Leaf]) -> str:
-    """Return which colour is which package, as far as more than one is to be seen."""
+    """Return the legend of packages and colours, if there is more than one."""
     named: dict[int, str] = {}
     for number, members in groupby(
         sorted(leaves, key=lambda leaf: leaf.group), lambda leaf: leaf.group

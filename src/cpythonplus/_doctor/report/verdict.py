@@ -1,4 +1,4 @@
-"""The answer in a few sentences: what is resident, what is held, what to do about it."""
+"""The verdict in a few sentences: resident memory, its holders, and advice."""
 
 import re
 from collections.abc import Iterator
@@ -34,23 +34,23 @@ __all__ = ["Statement", "statements"]
 
 _FINDINGS: Final = 4
 _CAUSES: Final = 12
-"""As many at most are told of growth."""
+"""The most sentences about growth."""
 _SMALLEST_STEADY: Final = 64 << 10
 _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
-"""What is less than both is not worth a sentence."""
+"""A finding below both limits is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
 _LATER_SHARE: Final = 0.05
 _LEAST_ALIKE: Final = 0.1
 _MOST_ALIKE: Final = 1.25
-"""What is taken at one line, of what no object explains: more than that is something else."""
+"""The most that one line may have allocated, as a multiple of the unexplained memory."""
 _PARTS_NAMED: Final = 3
 _NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
 _DOCTOR: Final = "cpythonplus doctor "
 _ALARMING_SHARE: Final = 1 / 3
 _ALARMING_BYTES: Final = 16 << 20
-"""Who refers to the objects of a built-in type is worth asking from both on."""
+"""The referrers of a built-in type's objects are worth asking for above both limits."""
 _CLASS: Final = re.compile(r"\w+(?:\.\w+)*", re.ASCII)
 """A class by a name that a shell takes as it is."""
 _DICT_OF: Final = "dict of "
@@ -59,7 +59,7 @@ _MANY_THREADS: Final = 100
 _MANY_MORE: Final = 50
 _MANY_TASKS: Final = 1000
 _MANY_CLASSES: Final = 100
-"""Of one kind; fewer are usual."""
+"""The number of one kind; fewer are usual."""
 _PROBLEMS: Final = {
     "c_heap": "{size} is free inside the C library's heap, which returns only what lies above "
     "its last block.{top}",
@@ -74,7 +74,7 @@ _PROBLEMS: Final = {
     "in_use": "{size} is in use: it is not returned because something holds it.",
     "nothing": "{size} is free but kept by the allocators.",
 }
-"""What each kind of advice on resident memory is about."""
+"""The subject of each kind of advice on resident memory."""
 _MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
 _NOTHING_REFERS: Final = "nothing on the heap refers to them"
 _LONG_S: Final = 600
@@ -108,16 +108,16 @@ _PARTS_GROWN: Final = {
     "shared": ("Shared memory has", ""),
     "files": ("Mapped files have", ""),
 }
-"""What is said of a part of resident memory that has grown, and why, if it is C code's."""
+"""The words for a part of resident memory that has grown, and the cause, if it is C code's."""
 
 
 @dataclass(frozen=True)
 class Statement:
     """One sentence of the verdict.
 
-    remedy: what to do, "" if that is no question; command: to be copied, "" if there is none.
-    size_bytes: how much memory it is about. matters: however little that is, and before others.
-    is_steady: however little that is.
+    remedy: the advice, "" if none is needed; command: to be copied, "" if there is none.
+    size_bytes: the memory that it is about. matters: shown first, even if small. is_steady: shown
+    even if small.
     """
 
     sentence: str
@@ -129,9 +129,9 @@ class Statement:
 
 
 def statements(examination: Examination) -> list[Statement]:
-    """Return three to six sentences: what is resident, what is held, findings, largest first.
+    """Return three to six sentences: resident memory, holders, findings, largest first.
 
-    Of growth: one for each cause of 1 % of it, or that is steady.
+    For growth: one for each cause of 1 % of it, or of a steady one.
     """
     found = [*_resident(examination), *_held(examination)]
     least = _least(examination)
@@ -140,7 +140,7 @@ def statements(examination: Examination) -> list[Statement]:
         for each in _findings(examination)
         if each.matters or each.is_steady or each.size_bytes >= least
     ]
-    if part(examination, "native") is not None:  # what is advised is done
+    if part(examination, "native") is not None:  # the native trace is the answer to this advice
         findings = [
             replace(each, remedy="") if "--native" in each.remedy else each for each in findings
         ]
@@ -175,7 +175,7 @@ def _resident(examination: Examination) -> Iterator[Statement]:
     samples = entries(examination, "samples")
     now = size(samples[-1], "rss_bytes") if samples else whole
     if abs(now - whole) > whole * _LATER_SHARE:
-        # While it is watched, the parts are looked at less often.
+        # The parts are looked at less often while the process is watched.
         sentence = f"The process had {format_size(now)} of resident memory at the end;"
         sentence += f" when it was last looked at closely, {format_size(whole)}"
     yield Statement(sentence + (f": {_listed(told)}." if told else "."), whole)
@@ -196,7 +196,7 @@ def _held(examination: Examination) -> Iterator[Statement]:
         yield Statement(f"{sentence}.", whole)
         return
     sentence += f"; most is {rows[0].text()}"
-    # A built-in type tells little about who holds it.
+    # A built-in type tells little about its holder.
     large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
     telling = next((row for row in large if "." in row.name), rows[0])
     if telling is not rows[0]:
@@ -207,7 +207,7 @@ def _held(examination: Examination) -> Iterator[Statement]:
 
 
 def _who_refers(examination: Examination, name: str) -> tuple[str, str]:
-    """Return how to ask who refers to a class's objects; the process may have ended by now."""
+    """Return the advice for finding the referrers of a class; the process may have ended by now."""
     if not _CLASS.fullmatch(name):
         return "", ""
     target = part(examination, "target") or {}
@@ -256,7 +256,7 @@ def _findings(examination: Examination) -> Iterator[Statement]:
 
 
 def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
-    """Yield what has grown most between two looks, and memory that no object stands for."""
+    """Yield the largest growth between two looks, and memory that no object explains."""
     if found is None:
         return
     rows = entries(found, "owners")
@@ -272,7 +272,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
         is_steady = steady == "steady" and more >= _SMALLEST_STEADY
         remedy = _what_next(found, row)
         if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
-            remedy = ""  # once, and with a sentence that is told
+            remedy = ""  # tell it once, with a sentence
         told_slow = told_slow or remedy == _SLOW
         where += _taken(native, more) if words(row, "type") == _NOTHING_REFERS else ""
         yield Statement(
@@ -296,7 +296,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
 
 
 def _native(examination: Examination) -> Iterator[Statement]:
-    """Yield what native code has not freed, the largest; Python's own is told by owner."""
+    """Yield native memory that was not freed, the largest; Python's own is told by owner."""
     found = part(examination, "native")
     most = size(found or {}, "kept_bytes") * _ALARMING_SHARE
     rows = [row for row in entries(found, "rows") if words(row, "library") != PYTHON]
@@ -306,7 +306,7 @@ def _native(examination: Examination) -> Iterator[Statement]:
 
 
 def _taken(native: Part | None, more: int) -> str:
-    """Return which line may have taken what no object explains, as memray saw; else ""."""
+    """Return the line that may have allocated the unexplained memory, by memray; else ""."""
     for row in entries(native, "rows"):
         taken = size(row, "size_bytes")
         is_alike = _LEAST_ALIKE * more <= taken <= _MOST_ALIKE * more
@@ -316,7 +316,7 @@ def _taken(native: Part | None, more: int) -> str:
 
 
 def _what_next(found: Part, row: Part) -> str:
-    """Return what to do about what has grown most, or is C code's; "" if its line is enough."""
+    """Return the advice for a growing owner or for C code; "" if its line is enough."""
     more = size(row, "entries") - size(row, "entries_before")
     if words(row, "type") == _NOTHING_REFERS:
         interned = sum(
@@ -331,7 +331,7 @@ def _what_next(found: Part, row: Part) -> str:
 
 
 def _more_of(examination: Examination) -> Iterator[Statement]:
-    """Yield descriptors and callbacks that there are more of."""
+    """Yield descriptors and callbacks whose number has grown."""
     found = part(examination, "growth") or {}
     more = size(found, "descriptors") - size(found, "descriptors_before")
     kinds = kinds_grown(found, "descriptors")
@@ -363,7 +363,7 @@ def _more_of(examination: Examination) -> Iterator[Statement]:
 
 
 def _c_heap(examination: Examination) -> Iterator[Statement]:
-    """Yield memory that no Python object explains, where it is much, or grows."""
+    """Yield memory that no Python object explains, if it is much, or grows."""
     growth, owners = part(examination, "growth") or {}, part(examination, "owners") or {}
     now = amount(growth or owners, "c_heap_bytes")
     if growth:
@@ -386,7 +386,7 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
 
 
 def _collector(examination: Examination) -> Iterator[Statement]:
-    """Yield garbage that waits for a collector that will not come."""
+    """Yield garbage while the collector is off."""
     growth = part(examination, "growth")
     found = growth or part(examination, "owners") or {}
     rows = [row for row in entries(found, "owners") if words(row, "type") == "garbage"]
@@ -455,7 +455,7 @@ def _many(examination: Examination) -> Iterator[Statement]:
 
 
 def _advice(examination: Examination) -> Iterator[Statement]:
-    """Yield what can be done about resident memory, but for what this report is the answer to."""
+    """Yield advice about resident memory, except advice that this report already follows."""
     examined = part(examination, "census") is not None
     for row in entries(part(examination, "resident"), "verdict"):
         if not _is_calm(row) and not (examined and words(row, "command").startswith(_DOCTOR)):
@@ -463,7 +463,7 @@ def _advice(examination: Examination) -> Iterator[Statement]:
 
 
 def _calm(examination: Examination) -> Iterator[Statement]:
-    """Yield what is said where there is nothing to do, for when nothing else is."""
+    """Yield the advice that nothing needs to be done, if there is no other."""
     for row in entries(part(examination, "resident"), "verdict"):
         if _is_calm(row):
             yield _advised(examination, row)
@@ -499,7 +499,7 @@ def _advised(examination: Examination, row: Part) -> Statement:
 
 
 def _pinned(pins: list[Part], where: str) -> Iterator[str]:
-    """Yield who keeps free memory in one place, the first few."""
+    """Yield the holders of free memory in one place, the first few."""
     for pin in [each for each in pins if words(each, "place") == where][:_PINS_NAMED]:
         kind, holder = words(pin, "type"), words(pin, "holder")
         what = (

@@ -1,1 +1,1 @@
-"""Which task or route the growth of a process came with."""
+"""Attributes the growth of a process to tasks and routes."""

@@ -18,10 +18,10 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 def attribute_asgi(application: Application) -> Application:
     """Return an ASGI application whose HTTP requests are attributed to their routes.
 
-    As in `app = memory.attribute_asgi(app)`, the outermost. A request counts until the application
+    Use it as `app = memory.attribute_asgi(app)`, outermost. A request counts until the application
     has returned, that is, until a streaming response has been sent. It is named by its method and
     the route that Starlette or FastAPI found, as in `GET /users/{id}`; without them by the path,
-    numbers and keys of which become `*`. Websockets and the lifespan pass as they are.
+    with `*` for numbers and keys. Websockets and the lifespan are not changed.
 
     Raises UnsupportedPlatform without a GIL.
     """

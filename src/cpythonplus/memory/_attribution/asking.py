@@ -1,4 +1,4 @@
-"""`memory.attributed()`: measures once more, and only then loads what makes a report of it."""
+"""`memory.attributed()`: measures once more, and only then imports the code of the report."""
 
 from importlib import import_module
 
@@ -12,11 +12,11 @@ __all__ = ["attributed", "attributed_now"]
 
 
 def attributed(*, collect: bool = True) -> "Attributed":
-    """Return which task or route the growth came with that `attribute` has seen in this process.
+    """Return the growth of this process by the tasks and routes that `attribute` has seen.
 
     collect: run the garbage collector first, as `gc.collect()` does, so that cyclic garbage counts
-    as freed. Without, nothing in the process changes, and what waits for the collector is growth.
-    The same holds where a signal's handler or a finalizer asks in the middle of a measurement.
+    as freed. If false, nothing in the process changes, and garbage counts as growth. The same holds
+    if a signal's handler or a finalizer asks in the middle of a measurement.
 
     Raises LookupError if nothing has been attributed.
     """
@@ -29,5 +29,5 @@ def attributed(*, collect: bool = True) -> "Attributed":
 
 
 def attributed_now() -> "Attributed":
-    """Return the same for a doctor outside, which changes nothing."""
+    """Return the same for a doctor outside, without changing anything."""
     return attributed(collect=False)

@@ -11,12 +11,11 @@ _open: dict[object, Span] = {}
 
 
 def attribute_celery(app: object = None) -> None:  # noqa: ARG001
-    """Attribute what workers grow by to the names of Celery's tasks; once is enough.
+    """Attribute the growth of workers to the names of Celery's tasks; once is enough.
 
     Call it in the module of the app, so that each worker does, whatever its pool. Each child of a
-    prefork pool has figures of its own. app: tells readers to whom it belongs; signals are those of
-    all apps in a process. Raises ImportError without celery,
-    UnsupportedPlatform without a GIL.
+    prefork pool has figures of its own. app: tells readers the app; signals are those of all apps
+    in a process. Raises ImportError without celery, UnsupportedPlatform without a GIL.
     """
     refuse()
     from celery import signals
@@ -38,5 +37,5 @@ def _end(*, task_id: object = None, **_: object) -> None:
 
 
 def _forget(**_: object) -> None:
-    """Forget the parent's, in a child of the pool."""
+    """Forget the parent's open spans, in a child of the pool."""
     _open.clear()

@@ -6,12 +6,12 @@ __all__ = ["attribute_dask"]
 
 
 def attribute_dask(client: Any) -> None:  # noqa: ANN401  # distributed.Client
-    """Attribute what dask's workers grow by to the names of tasks, as in `sum` and `read-csv`.
+    """Attribute the growth of dask's workers to the names of tasks, as in `sum` and `read-csv`.
 
     client: a `distributed.Client`. Workers that come later are attributed, too. Results that a
-    worker keeps are left out, by the size that it knows of them. cpythonplus must be installed
-    where the workers are; `client.run(memory.attributed)` returns what each of them knows.
-    Raises ImportError without distributed.
+    worker keeps are left out, by the size that it knows of them. cpythonplus must be installed on
+    the workers; `client.run(memory.attributed)` returns the findings of each. Raises ImportError
+    without distributed.
     """
     from cpythonplus.memory._attribution.dask_plugin import Attribution
 

@@ -1,4 +1,4 @@
-"""What a worker of dask has; imported where dask is only."""
+"""The plugin of a dask worker; imported only if dask is."""
 
 from typing import Any
 
@@ -20,12 +20,12 @@ class Attribution(WorkerPlugin):
         self._worker: Any = None
 
     def setup(self, worker: Any) -> None:  # noqa: ANN401
-        """Leave out of each measurement what the worker knows to hold: results."""
+        """Exclude results that the worker holds from each measurement."""
         self._worker = worker
         recorder().meter.managed = self._managed
 
     def teardown(self, worker: Any) -> None:  # noqa: ANN401, ARG002
-        """End what has not ended."""
+        """End the open spans."""
         self._worker = None
         recorder().meter.managed = None
         for span in self._open.values():
@@ -46,5 +46,5 @@ class Attribution(WorkerPlugin):
         return int(getattr(state, "nbytes", 0))
 
     def __reduce__(self) -> tuple[type["Attribution"], tuple[()]]:
-        """Send nothing but the class to a worker."""
+        """Send only the class to a worker."""
         return Attribution, ()

@@ -1,9 +1,9 @@
-"""From measurements to what each name comes with: means, errors, and who cannot be told apart.
+"""Estimates from measurements: the growth by a call of each name, with errors.
 
-Plain numbers, no process.  A name's calls that were alone have a mean and an error of their own.
-Of those that overlap, only sums are known: so much grew while so many of each ended.  Their shares
-follow by least squares, with what is known of the names alone beside them.  Where two names always
-run in the same proportion no equation tells them apart: their errors become large, and each knows
+Plain numbers, no process. A name's calls that were alone have a mean and an error of their own. For
+calls that overlap, only sums are known: the growth while so many of each ended. Their shares are
+found by least squares, together with the estimates of calls that were alone. If two names always
+run in the same proportion, no equation tells them apart: their errors become large, and each has
 the other as its partner.
 """
 
@@ -15,23 +15,23 @@ __all__ = ["Estimate", "by_rows", "mean", "trimmed"]
 
 _PASSES: Final = 8
 _USUAL: Final = 1.4826
-"""Of a normal distribution, the standard deviation by the median of what it is away."""
+"""The ratio of a normal distribution's standard deviation to its median absolute deviation."""
 _FAR: Final = 4.0
 _CLOSE: Final = 256.0
-"""Bytes: what is off by less, fits."""
+"""Bytes: a row with a smaller deviation fits."""
 _SPARE: Final = 4
-"""So many more equations than unknowns are wanted."""
+"""The least number of equations beyond the unknowns."""
 _TRIMMED_SHARE: Final = 0.05
 _LEAST_TRIMMED: Final = 16
 _PARTNER: Final = 0.5
 _ROUNDING: Final = 1e-11
-"""Of what the equations say of a name; a weight below that would be lost beside it."""
+"""The least prior weight, as a share of the equations' weight: a smaller one would be lost."""
 _OPEN_SHARE: Final = 1e-3
-"""So large a part of a solution is by such a weight where no equation tells names apart."""
+"""If prior knowledge is a larger share of a solution, no equation tells the names apart."""
 
 
 class Estimate(NamedTuple):
-    """What one call comes with, its standard error, and the name it is confused with, or -1."""
+    """The growth by one call, its standard error, and the name it is confused with, or -1."""
 
     value: float
     error: float
@@ -39,11 +39,11 @@ class Estimate(NamedTuple):
 
 
 Weighed = Sequence[tuple[int, float]]
-"""So many calls, and what all of them came with."""
+"""Numbers of calls, and the growth by all of them."""
 
 
 def mean(entries: Weighed) -> Estimate:
-    """Return the mean of one call; entries: at least two."""
+    """Return the mean growth by one call; entries: at least two."""
     calls = sum(count for count, _ in entries)
     value = sum(grown for _, grown in entries) / calls
     spread = sum((grown - count * value) ** 2 / count for count, grown in entries)
@@ -53,7 +53,7 @@ def mean(entries: Weighed) -> Estimate:
 def trimmed(entries: Weighed) -> Estimate | None:
     """Return the same without the largest and the smallest twentieth; None if there are too few.
 
-    A dict that doubles makes one call look a thousand times as large as all others.
+    When a dict doubles, one call looks a thousand times as large as all others.
     """
     if len(entries) < _LEAST_TRIMMED:
         return None
@@ -65,10 +65,10 @@ def trimmed(entries: Weighed) -> Estimate | None:
 def by_rows(
     rows: Sequence[tuple[Sequence[int], float]], known: Mapping[int, Estimate]
 ) -> dict[int, Estimate]:
-    """Return what one of each column comes with, by least squares.
+    """Return the growth by one call of each column, by least squares.
 
-    rows: how many of each, and what grew meanwhile. known: of columns that were seen alone; they
-    are not returned. Empty if there are too few rows.
+    rows: the number of calls of each column, and the growth meanwhile. known: columns that were
+    measured alone; they are not returned. Empty if there are too few rows.
     """
     columns = sorted({n for counts, _ in rows for n, count in enumerate(counts) if count})
     unknown = [n for n in columns if n not in known]
@@ -94,9 +94,9 @@ def by_rows(
 
 
 def _weights(rests: Sequence[float], unknown: int) -> list[float]:
-    """Return what each equation counts: one that fits far worse than most, little.
+    """Return the weight of each equation: little if it fits far worse than most.
 
-    A collection or a table that doubles falls into one row, and is nobody's in particular.
+    The collector or a doubled table affects a single row, and belongs to no name.
     """
     usual = _USUAL * sorted(map(abs, rests))[len(rests) // 2]
     limit = max(_FAR * usual, _CLOSE)
@@ -107,7 +107,7 @@ def _weights(rests: Sequence[float], unknown: int) -> list[float]:
 
 
 def _error(variance: float, weight: float, used: float) -> float:
-    """Return the error that the weight gives; used: the larger one that stood for it."""
+    """Return the error for a weight; used: the larger weight in the equations."""
     is_open = variance * used > _OPEN_SHARE
     return sqrt(max(variance * (used / weight if is_open else 1.0), 0.0))
 
@@ -122,9 +122,9 @@ def _equations(
     known: Sequence[Estimate | None],
     largest: float,
 ) -> tuple[list[list[float]], list[float], list[tuple[float, float]]]:
-    """Return the normal equations; nothing can come with more than ten times all, and be unseen.
+    """Return the normal equations, with a prior: no call grows more than ten times the largest.
 
-    Also, for each name, the weight of what is known before, and the one that was used.
+    Also, for each name, the weight of the prior knowledge, and the weight that was used.
     """
     size = len(known)
     matrix = [[0.0] * size for _ in range(size)]
@@ -163,7 +163,7 @@ def _inverted(matrix: list[list[float]]) -> list[list[float]]:
 
 
 def _partner(inverse: list[list[float]], columns: Sequence[int], i: int) -> int:
-    """Return the column that would have to give what this one takes."""
+    """Return the column that would have to grow by as much as this one shrinks."""
     found, strongest = -1, -_PARTNER
     for j, name in enumerate(columns):
         scale = sqrt(max(inverse[i][i] * inverse[j][j], 0.0))

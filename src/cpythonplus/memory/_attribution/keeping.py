@@ -1,7 +1,7 @@
-"""What is kept of measurements: numbers in arrays that are made once and then do not grow.
+"""Keeps measurements in arrays that are allocated once and do not grow.
 
-Lists of Python's numbers would grow with each measurement, and this is about growth.  A full table
-merges each two neighbouring rows: sums stay right, and the newest are the finest.
+Lists of Python's numbers would grow with each measurement, and so disturb it. A full table merges
+each two neighbouring rows: sums stay right, and the newest rows are the finest.
 """
 
 from array import array
@@ -12,11 +12,11 @@ __all__ = ["FIRST", "Entry", "Name", "Point", "Rows", "Series"]
 _ENTRIES: Final = 128
 _FIELDS: Final = 5
 FIRST: Final = 8
-"""So many first calls are measured as soon as possible, and are the warm-up."""
+"""The number of first calls that are measured as soon as possible; they are the warm-up."""
 
 
 class Entry(NamedTuple):
-    """So many calls together, up to the call with this number."""
+    """Several calls together, up to the call with the number `last`."""
 
     last: int
     calls: int
@@ -31,7 +31,7 @@ class Series:
     __slots__ = ("_numbers", "_used")
 
     def __init__(self) -> None:
-        """Make room for all that there may be."""
+        """Allocate all entries."""
         self._numbers = array("q", bytes(8 * _FIELDS * _ENTRIES))
         self._used = 0
 
@@ -58,21 +58,21 @@ class Series:
         self._used = _ENTRIES // 2
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all entries."""
         self._used = 0
 
     def entries(self) -> list[Entry]:
-        """Return all of them."""
+        """Return all entries."""
         numbers = self._numbers
         return [Entry(*numbers[i * _FIELDS : (i + 1) * _FIELDS]) for i in range(self._used)]
 
 
 class Name:
-    """What is known of a task or a route.
+    """The record of a task or a route.
 
-    index: its column in `Rows`. open: of its calls, at once. measured: calls that were alone while
-    they were. is_wanted: whether it is measured although it is not due. The first two are changed
-    by each call, without a lock.
+    index: its column in `Rows`. open: its open calls. measured: calls that were measured alone.
+    is_wanted: whether it is measured although it is not due. Each call changes `calls` and `open`,
+    without a lock.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Name:
     )
 
     def __init__(self, index: int) -> None:
-        """Begin at nothing."""
+        """Start with zeros."""
         self.index = index
         self.is_wanted = True
         self.calls = self.open = self.busy_ns = self.measured = 0
@@ -96,7 +96,7 @@ class Name:
         self.series = Series()
 
     def add(self, last: int, used_bytes: int, blocks: int, time_ns: int) -> None:
-        """Note what one call came with, that was alone; last: its number."""
+        """Note the growth by one call that was alone; last: its number."""
         self.measured += 1
         self.is_wanted = self.measured < FIRST
         if self.measured <= FIRST:
@@ -117,13 +117,13 @@ class Point(NamedTuple):
 class Rows:
     """Rows of a number for each name, and of bytes, blocks and calls.
 
-    adds: two rows become their sum when there are too many; else the later one stays.
+    adds: when there are too many rows, two become their sum; else the later one stays.
     """
 
     __slots__ = ("_adds", "_most", "_names", "_numbers", "_used", "_width")
 
     def __init__(self, most: int, names: int, *, adds: bool) -> None:
-        """Make room for `most` rows."""
+        """Allocate `most` rows."""
         self._most, self._names, self._adds = most, names, adds
         self._width = names + 3
         self._numbers = array("q", bytes(8 * most * self._width))
@@ -150,11 +150,11 @@ class Rows:
         self._used = self._most // 2
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all rows."""
         self._used = 0
 
     def points(self) -> list[Point]:
-        """Return all of them."""
+        """Return all rows."""
         found = []
         for row in range(self._used):
             at = row * self._width

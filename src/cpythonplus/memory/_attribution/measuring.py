@@ -1,9 +1,9 @@
-"""What a process has in use at one moment, and what it costs to ask.
+"""Measures the memory that a process has in use, and the cost of measuring.
 
-What malloc has handed out and the blocks of the object allocator, not resident memory: that changes
-by pages, and not at all while freed memory is used again.  Of `smaps_rollup` the kernel walks all
-pages, which takes milliseconds.  glibc walks its free chunks, which may be many: where that takes
-too long, private memory stands in.
+It adds malloc's bytes and the object allocator's blocks. Resident memory is not used: it changes by
+whole pages, and not at all while freed memory is used again. For `smaps_rollup` the kernel walks
+all pages, which takes milliseconds. glibc walks its free chunks, which may be many: if that takes
+too long, private memory is used instead.
 """
 
 import gc
@@ -21,11 +21,11 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TOO_LONG_NS: Final = 2_000_000
 _STRIKES: Final = 3
 _YOUNG: Final = 0
-"""What survives a collection within a call waits for a later one: it is told by the whole."""
+"""The generation to collect. Garbage that survives shows in the growth of the whole process."""
 
 
 class Mark(NamedTuple):
-    """One moment: bytes in use without small objects, blocks of these, and when."""
+    """One moment: bytes in use without small objects, blocks of these, and the time."""
 
     used_bytes: int
     blocks: int
@@ -33,16 +33,16 @@ class Mark(NamedTuple):
 
 
 class Meter:
-    """Reads marks, and knows what that costs.
+    """Reads marks, and measures their cost.
 
-    uses_malloc: whether bytes are malloc's; else they are private memory, in which small objects
-    are contained.  managed: bytes that something else accounts for; they are left out.
+    uses_malloc: whether bytes are malloc's; else they are private memory, which includes small
+    objects. managed: returns bytes that other code accounts for; they are left out.
     """
 
     __slots__ = ("_strikes", "cost_ns", "managed", "marks", "uses_malloc")
 
     def __init__(self) -> None:
-        """Ask whether malloc tells anything."""
+        """Ask whether malloc's sums are available."""
         self.uses_malloc = _native.memory_malloc_bytes() >= 0
         self.managed: Callable[[], int] | None = None
         self.cost_ns = 0
@@ -50,9 +50,9 @@ class Meter:
         self._strikes = 0
 
     def read(self, *, collect: bool = True) -> Mark:
-        """Return what is in use now; young garbage is not, where the collector is on.
+        """Return the memory in use; if the collector is on, young garbage is collected first.
 
-        It collects before it looks, so the program's finalizers may run here.
+        The program's finalizers may run here.
         """
         began = perf_counter_ns()
         if collect and gc.isenabled():
@@ -74,7 +74,7 @@ class Meter:
         return used
 
     def changes(self) -> bool:
-        """Return whether malloc takes too long from now on: no mark compares with earlier ones."""
+        """Return whether malloc takes too long from now on, so that marks stop to compare."""
         if self.uses_malloc and self._strikes >= _STRIKES:
             self.uses_malloc = False
             return True
@@ -82,7 +82,7 @@ class Meter:
 
 
 def private_bytes() -> int:
-    """Return the memory that no file and no other process shares, 0 where it cannot be told."""
+    """Return the memory that no file and no other process shares, 0 if unknown."""
     try:
         file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:

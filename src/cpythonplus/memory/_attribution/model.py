@@ -1,4 +1,4 @@
-"""What is told of the names that growth was attributed to."""
+"""The results of attributing growth to names."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,22 +14,22 @@ Evidence = Literal["alone", "together", ""]
 
 @dataclass(frozen=True, slots=True)
 class AttributedRow(Data):
-    """What the calls of one task or route came with.
+    """The growth by the calls of one task or route.
 
     calls: all of them; alone: those that were measured while no other was open. busy_ns: the time
-    of all. bytes_per_call: what one came with on average, over the last half of the calls, small
-    objects at the process's average size; of one that grows, only what grows: malloc's bytes, small
-    objects or both. error_bytes: it is wrong by less in 19 of 20 cases. grown_bytes: what all calls
-    of the last half came with. first_bytes: what the first few calls came with, that is, the
-    warm-up; 0 where they overlapped.
+    of all. bytes_per_call: the average growth by one, over the last half of the calls, small
+    objects at the process's average size; of one that grows, only the part that grows: malloc's
+    bytes, small objects or both. error_bytes: the error is smaller in 19 of 20 cases. grown_bytes:
+    the growth by all calls of the last half. first_bytes: the growth by the first few calls, that
+    is, the warm-up; 0 if they overlapped.
 
-    finding: `grows`: each call adds, and it is not freed elsewhere. `steady`: not by anything that
-    can be told from 0. `warms up`: steady, after the first calls. `levels off`: the last calls add
-    far less, as with a cache that fills. `offset`: as much may be freed outside of its calls,
-    by another name that takes over, or by the collector.
-    `unclear`: it always runs together with others. `too few`: calls.
-    evidence: whether it was measured `alone`, or follows from what grew while several were open
-    `together`; "" for none. beside: the one that it cannot be told from, "" if there is none.
+    finding: `grows`: each call adds, and it is not freed elsewhere. `steady`: the growth cannot be
+    told from 0. `warms up`: steady, after the first calls. `levels off`: the last calls add far
+    less, as with a cache that fills. `offset`: as much may be freed outside of its calls, by
+    another name that takes over, or by the collector. `unclear`: it always runs together with
+    others. `too few`: calls. evidence: `alone` if it was measured so; `together` if it follows from
+    the growth while several were open; "" for none. beside: the one that it cannot be told from, ""
+    if there is none.
     """
 
     name: str
@@ -47,14 +47,14 @@ class AttributedRow(Data):
 
 @dataclass(frozen=True, slots=True)
 class Attributed(Examined):
-    """Which task or route the growth of this process came with, those that grow first.
+    """The growth of this process by task or route, those that grow first.
 
     seconds: since the first was attributed; calls: of all. private_bytes: the process's memory that
-    nothing else shares, now and before. grown_bytes: what the process has grown by in the last half
-    of the calls, measured as the rows are; of that, unattributed_bytes is in no row that grows.
+    nothing else shares, now and before. grown_bytes: the growth of the process in the last half of
+    the calls, measured as the rows are; of that, unattributed_bytes is in no row that grows.
     block_bytes: the average size of a small object's block. collected: whether the collector was
-    run first; else what waits for it counts as growth. malloc: whether bytes are malloc's; else
-    they are private memory. measured_share: of the time, spent on measuring.
+    run first; else garbage counts as growth. malloc: whether bytes are malloc's; else they are
+    private memory. measured_share: of the time, spent on measuring.
     """
 
     examination = "attributed"

@@ -1,22 +1,22 @@
-"""Which measurement belongs to which span: the state of a process.
+"""Records measurements of spans: the state of a process.
 
-    alone      a span, from its start to the start of the next one, while no other was open: what
-               grew is its own.  What it returns is free again by then.
-    nested     a span inside of one that is measured is measured, too, and its part is its own.
-    together   everything else: rows of what grew while how many of each ended.
+   alone      a span, from its start to the start of the next one, while no other was open: the
+              growth is its own. Its result is free again by then.
+   nested     a span inside of one that is measured is measured, too, and its part is its own.
+   together   everything else: rows of the growth while so many of each ended.
 
-All of the process's growth is in one of the first and the last.  Two spans overlap if both are open
+All of the process's growth is in either `alone` or `together`. Two spans overlap if both are open
 and neither was begun inside the other by the same thread and asyncio task.
 
-Costs.  A call counts itself, and that is all, until a measurement is due: after one that took so
-long, the next waits a hundred times as long, by default.  Each name's first calls do not wait.
+Costs: until a measurement is due, a call only counts itself. After a measurement, the next waits a
+hundred times as long as that took, by default. Each name's first calls do not wait.
 
-Threads.  Numbers change between two points where the interpreter may switch, which is atomic with
-a GIL.  Whoever measures has the lock; who does not get it at once spoils what is being measured,
-and goes on: a finalizer that the collector runs in a measurement, a signal handler.  A report waits
-for the lock, but not for its own thread.
+Threads: numbers change between two points where the interpreter may switch, which is atomic with a
+GIL. A thread that measures holds the lock. If code does not get the lock at once, it spoils the
+current measurement and goes on; that may be another thread, a finalizer that the collector runs in
+a measurement, or a signal handler. A report waits for the lock, but not for its own thread.
 
-Fork.  The child has nothing of the parent's: it begins anew with its first span.
+Fork: the child drops the parent's state, and begins anew with its first span.
 """
 
 import gc
@@ -56,10 +56,10 @@ _GOLDEN: Final = 0.6180339887498949
 
 
 class Sample:
-    """A span that is being measured; used again and again, so that it takes no memory meanwhile.
+    """A span that is being measured; reused, so that it takes no memory meanwhile.
 
-    began, ended: marks. inner: bytes and blocks that the spans inside of it came with. inside: the
-    names of these and its own, of which so many are there.
+    began, ended: marks. inner: bytes and blocks of the spans inside of it. inside: the names of
+    these and its own, `count` of them.
     """
 
     __slots__ = ("began", "count", "ended", "inner", "inside", "name", "span")
@@ -80,7 +80,7 @@ class Sample:
         self.inner[0] = self.inner[1] = 0
 
     def holds(self, other: "Sample", mark: Mark) -> bool:
-        """Add one inside of it that ends now; False if there were too many."""
+        """Add one inside of it that ends now; False if there are too many."""
         self.inner[0] += mark.used_bytes - other.began[0]
         self.inner[1] += mark.blocks - other.began[1]
         if self.count + other.count >= _MOST_INSIDE:
@@ -91,15 +91,15 @@ class Sample:
 
 
 def write(place: "array[int]", mark: Mark) -> None:
-    """Keep a mark where there is room for one already."""
+    """Store a mark in an existing array."""
     place[0], place[1], place[2] = mark
 
 
 class Span:
     """One call of a task or of a route.
 
-    name: where it is only known at the end, another word for it, that is the same for many.
-    nests: whether it may be inside another one.
+    name: if the name is only known at the end, a preliminary one that is the same for many. nests:
+    whether it may be inside another one.
     """
 
     __slots__ = (
@@ -116,7 +116,7 @@ class Span:
     )
 
     def __init__(self, name: str, *, nests: bool = True) -> None:
-        """Begin."""
+        """Begin the span."""
         self.name = name
         self.sample: Sample | None = None
         self._nests = nests
@@ -146,13 +146,13 @@ class Span:
                     home.starts(self, depth, now, record)
                     self.began_ns = perf_counter_ns()
                 record.open += 1
-        except BaseException:  # of a signal handler, or set from another thread: a time limit
+        except BaseException:  # from a signal handler, or set by another thread: a time limit
             self.is_open = False
             home.active -= 1
             raise
 
     def end(self, name: str = "") -> None:
-        """End, under a name that may only be known now; nothing if it has ended."""
+        """End the span, under a name that may only be known now; nothing if it has ended."""
         if not self.is_open:
             return
         self.is_open = False
@@ -174,18 +174,18 @@ class Span:
             home.ends(self, record)
 
     def enclosing(self, owner: int, home: "Recorder") -> "Span | None":
-        """Return this one, or the next around it, that is open; None if it is somebody else's."""
+        """Return the innermost open span from this one outwards; None if its owner is another."""
         span: Span | None = self
         while span is not None and not span.is_open:
             span = span._parent  # noqa: SLF001
         return span if span is not None and span.belongs_to(owner, home) else None
 
     def belongs_to(self, owner: int, home: "Recorder") -> bool:
-        """Return whether a thread or task, and a recorder, are its own."""
+        """Return whether it belongs to a thread or task, and to a recorder."""
         return self._owner == owner and self._home is home
 
     def is_own(self) -> bool:
-        """Return whether the thread or asyncio task that asks has begun it."""
+        """Return whether the calling thread or asyncio task has begun it."""
         return self._owner == _owner()
 
 
@@ -194,22 +194,22 @@ _current: "ContextVar[Span | None]" = ContextVar("cpythonplus.memory.attribute",
 
 
 def _owner() -> int:
-    """Return whose the code is that runs here: the asyncio task's, or the thread's."""
+    """Return the owner of the code that runs here: the asyncio task, or the thread."""
     asyncio = _modules.get("asyncio")
     loop = getattr(asyncio, "_get_running_loop", _nothing)()
     if loop is not None:
         task = asyncio.current_task(loop)  # type: ignore[union-attr]
         if task is not None:
             return id(task)
-    return threading.get_ident()  # by its name: gevent puts another one there
+    return threading.get_ident()  # looked up each time, because gevent replaces it
 
 
 def _nothing() -> None:
-    """Stand in for what a module does not have yet."""
+    """Replace a function that a module does not have yet."""
 
 
 class Recorder:
-    """Everything that one process knows."""
+    """The measurements of one process."""
 
     def __init__(self, share: float, names: int) -> None:
         """Begin; UnsupportedPlatform without a GIL."""
@@ -243,9 +243,9 @@ class Recorder:
         self.first = array("q", self.last)
 
     def named(self, guess: str, name: str = "") -> Name:
-        """Return the record of a name, a new one or the one for all that are too many.
+        """Return the record of a name; a new one, or the common one if there are too many.
 
-        guess: what stood for it before it was known; name: "" where that was the name.
+        guess: the preliminary name; name: "" if that was the name.
         """
         known = self.names.get(name or guess)
         if known is None:
@@ -265,7 +265,7 @@ class Recorder:
     def starts(  # noqa: C901  # one decision
         self, span: Span, depth: int, now: int, record: Name | None
     ) -> None:
-        """Measure, if that is due: what was pending has its end here, this one may begin."""
+        """Measure, if that is due: the pending span ends here, this one may begin."""
         wanted = self.strangers > 0 if record is None else record.is_wanted
         if record is not None and record.calls >= _HUNGRY_CALLS:
             record.is_wanted = False
@@ -304,7 +304,7 @@ class Recorder:
             self.lock.release()
 
     def _begins(self) -> bool:
-        """Take the lock to measure; spoil what is measured meanwhile, also by this thread."""
+        """Take the lock to measure; if that fails, spoil the current measurement."""
         if self.lock.acquire(blocking=False):
             if not self._measures:
                 self._measures = True
@@ -314,7 +314,7 @@ class Recorder:
         return False
 
     def ends(self, span: Span, name: Name) -> None:
-        """Measure what a span came with that is being measured."""
+        """Measure the growth by a span."""
         if not self._begins():
             return
         try:
@@ -359,7 +359,7 @@ class Recorder:
         )
 
     def _spoil(self) -> None:
-        """Forget what is being measured: another span began, or ended out of order."""
+        """Drop the current measurement: another span began, or ended out of order."""
         self.check_ns = self.due_ns
         for sample in self.samples:
             if sample.span is not None:
@@ -369,7 +369,7 @@ class Recorder:
         self.spoilt = False
 
     def _later(self) -> None:
-        """Set when to measure again: the share of the time that measuring may take."""
+        """Set the time of the next measurement, by the share that measuring may take."""
         spent, self._spent_ns = self.meter.cost_ns - self._spent_ns, self.meter.cost_ns
         self._turn = (self._turn + _GOLDEN) % 1.0
         self._skip = int(self._turn * _MOST_SKIPPED)
@@ -378,7 +378,7 @@ class Recorder:
         )
 
     def _close(self, mark: Mark) -> Mark:
-        """End the stretch of time since the last mark; return what the next begins with."""
+        """End the stretch of time since the last mark; return the mark of the next."""
         if self.meter.changes():
             self._restart()
             return Mark(*self.last)
@@ -405,7 +405,7 @@ class Recorder:
         return mark
 
     def _end_row(self) -> None:
-        """End a row where there are enough calls in it."""
+        """End a row if it has enough calls."""
         calls = self.calls()
         count = sum(calls) - sum(self._rows_base)
         if count < _LEAST_CALLS * (1 + self.most_active // 2):
@@ -428,7 +428,7 @@ class Recorder:
         return column
 
     def _restart(self) -> None:
-        """Forget all bytes: from now on they are another measure's."""
+        """Drop all bytes: from now on they are measured differently."""
         self.pending = None
         self._row_bytes = self._row_blocks = 0
         self._rows_base, self._rows_open = self.calls(), self._column("open")
@@ -443,7 +443,8 @@ class Recorder:
     def finish(self) -> bool:
         """Measure now, and after a full collection, for a report; waits for the lock.
 
-        False: nothing was done. A signal's handler or a finalizer asks, while its thread measures.
+        False: nothing was done, because a signal handler or a finalizer asks while its thread
+        measures.
         """
         with self.lock:
             if self._measures:
@@ -460,12 +461,12 @@ class Recorder:
         return True
 
 
-# ---- the process's own --------------------------------------------------------------------------
+# ---- the recorder of the process ----------------------------------------------------------------
 
 _recorder: Recorder | None = None
 _options: tuple[float, int] = (SHARE, NAMES)
 _naming = threading.RLock()
-"""Also who makes the recorder; a finalizer may come in between."""
+"""Guards new names, and making the recorder; a finalizer may come in between."""
 _follows_forks = False
 
 
@@ -475,7 +476,7 @@ def refuse() -> None:
 
 
 def recorder(*, make: bool = True) -> Recorder:
-    """Return this process's; LookupError if there is none and none is made."""
+    """Return the recorder of this process; LookupError if there is none and `make` is false."""
     if _recorder is not None:
         return _recorder
     if not make:
@@ -507,7 +508,7 @@ def configure(share: float, names: int) -> None:
 
 
 def _forget() -> None:
-    """Begin anew: in the child of a fork, whose locks another thread may have had."""
+    """Begin anew in the child of a fork, because another thread may have held the locks."""
     global _recorder, _naming  # noqa: PLW0603
     _recorder = None
     _naming = threading.RLock()

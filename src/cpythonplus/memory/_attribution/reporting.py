@@ -1,13 +1,13 @@
-"""What is known of each name, and what of it can be said.
+"""Judges each name by its measurements.
 
-A name `grows` only if all of this holds, so that none is blamed for what ran beside it:
+A name `grows` only if all of this holds, so that none is blamed for code that ran beside it:
 
-    its calls add, by several standard errors, and more than what measuring disturbs
-    its last calls still do, by at least a part of what the earlier ones did
-    no steady growth by time, as of a thread in the background, explains it: that shows in each
-    name, and between the calls
-    more than what the rest of the process has freed meanwhile: what one hands over and another one
-    frees, and cyclic garbage, grow one name and not the process
+    its calls add, by several standard errors, and more than measuring disturbs
+    its last calls still add at least a part of what the earlier ones did
+    no steady growth by time, as of a thread in the background, explains it: such growth shows in
+    each name, and between the calls
+    it adds more than the rest of the process has freed meanwhile: memory that one name hands over
+    and another frees, and cyclic garbage, grow one name and not the process
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ __all__ = ["reported"]
 
 _LEAST_ENTRIES: Final = 8
 _LEAST_BYTES: Final = 16.0
-"""Of a call: less than one small object is noise."""
+"""Bytes of a call: less than one small object is noise."""
 _LEAST_TOGETHER: Final = 64.0
 _LEAST_GROWN: Final = 32 << 10
 _LEVELS_OFF: Final = 0.4
@@ -35,7 +35,7 @@ _TOLD_ERRORS: Final = 2.0
 _WARM_ERRORS: Final = 4
 _UNCLEAR_SHARE: Final = 0.25
 _MOST_TOLD: Final = 16
-"""Names of which the shares are worked out where they overlap."""
+"""The most names whose shares are estimated if they overlap."""
 _MARGIN: Final = 1.25
 _MIDDLE: Final = 0.1
 _SPARE_ROWS: Final = 6
@@ -44,10 +44,10 @@ _ORDER: Final = ("grows", "unclear", "offset", "levels off", "warms up", "steady
 
 
 class _Measure(NamedTuple):
-    """Of what growth is made: bytes of malloc, or small objects; each is judged by itself.
+    """A kind of memory: bytes of malloc, or small objects; each is judged by itself.
 
-    What one hands over is of one kind, and what another one leaks often of another: in their sum
-    the two may cancel out.
+    Memory that one name hands over and memory that another leaks are often of different kinds: in
+    their sum the two may cancel out.
     """
 
     used: float
@@ -59,7 +59,7 @@ class _Measure(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is known of one name by one measure."""
+    """The estimate of one name by one measure."""
 
     estimate: Estimate
     evidence: Evidence
@@ -69,14 +69,14 @@ class _Known(NamedTuple):
 
 
 class _Judged(NamedTuple):
-    """What is said of one name by one measure."""
+    """The judgement of one name by one measure."""
 
     finding: Finding
     known: _Known | None
 
 
 def reported(home: Recorder, *, collected: bool) -> Attributed:
-    """Return what a recorder knows; collected: whether the collector has been run."""
+    """Return the report of a recorder; collected: whether the collector has been run."""
     block = _block_bytes() if home.meter.uses_malloc else 0.0
     names = {**home.names, **({OTHER: home.other} if home.other.calls else {})}
     points, calls = home.points.points(), home.calls()
@@ -115,7 +115,7 @@ def reported(home: Recorder, *, collected: bool) -> Attributed:
 def _judge(
     home: Recorder, names: dict[str, Name], measure: _Measure, stretch: tuple[Point, Point]
 ) -> dict[str, _Judged]:
-    """Return what can be said of each name by one measure; stretch: from when to when."""
+    """Return the judgement of each name by one measure; stretch: from when to when."""
     middle, end = stretch
     known = _estimates(home, names, measure)
     grown = measure.of(end.used_bytes - middle.used_bytes, end.blocks - middle.blocks)
@@ -133,7 +133,7 @@ def _judge(
         whole = _Whole(counts[text], by_time, freed - unsure[text], grown, first)
         judged[text] = _Judged(_finding(known.get(text), whole), known.get(text))
     told = sum(amounts[text] for text, each in judged.items() if each.finding == "grows")
-    if told >= (1 - _UNCLEAR_SHARE) * grown:  # nothing is left that another one could come with
+    if told >= (1 - _UNCLEAR_SHARE) * grown:  # no growth is left for another name
         for text, each in judged.items():
             if each.finding == "unclear":
                 judged[text] = each._replace(finding="steady")
@@ -141,7 +141,7 @@ def _judge(
 
 
 def _middle(points: Sequence[Point], calls: int, block: float) -> Point:
-    """Return a moment in the middle of the calls, one at which little was in use for a while."""
+    """Return a moment in the middle of the calls at which little was in use."""
     near = [each for each in points if abs(each.calls - calls / 2) <= _MIDDLE * calls]
     if not near:
         return min(points, key=lambda point: abs(point.calls - calls / 2))
@@ -169,7 +169,7 @@ def _weighed(entries: Sequence[Entry], measure: _Measure) -> list[tuple[int, flo
 
 
 def _alone(entries: Sequence[Entry], measure: _Measure) -> tuple[Estimate, bool]:
-    """Return what one call comes with, and whether the last ones still do."""
+    """Return the growth by one call, and whether the last calls still grow."""
     every = _weighed(entries, measure)
     later = every[len(every) // 2 :]
     found, last = mean(every), mean(later)
@@ -217,7 +217,7 @@ def _later_rows(home: Recorder) -> list[Point]:
 
 
 def _columns(rows: Sequence[Point], width: int) -> list[int]:
-    """Return the names that are called most, and what is open of them: other sums are too many."""
+    """Return the most frequent names, and their open calls: too many to estimate otherwise."""
     calls = [sum(point.counts[n] for point in rows) for n in range(width)]
     most = sorted((n for n in range(width) if calls[n]), key=lambda n: -calls[n])
     most = most[: min(_MOST_TOLD, (len(rows) - _SPARE_ROWS) // 2)]
@@ -227,7 +227,7 @@ def _columns(rows: Sequence[Point], width: int) -> list[int]:
 def _shares(
     rows: Sequence[tuple[Sequence[int], float]], known: dict[int, Estimate], columns: list[int]
 ) -> dict[int, Estimate]:
-    """Return what each name comes with; all that are not among the columns are one more."""
+    """Return the growth by a call of each name; other names together are one more."""
     kept = set(columns)
     width = len(rows[0][0]) // 2 if rows else 0
     seen = [n for n in range(width) if n in kept]
@@ -252,11 +252,11 @@ def _shares(
     }
 
 
-# ---- what can be said ---------------------------------------------------------------------------
+# ---- judging ------------------------------------------------------------------------------------
 
 
 def _errors(entries: int) -> float:
-    """Return how many standard errors something has to be away from 0: of few, more."""
+    """Return the number of standard errors that count as a difference: more for few entries."""
     return 3 + 8 / max(entries, 1)
 
 
@@ -265,7 +265,7 @@ def _bound(estimate: Estimate, entries: int) -> float:
 
 
 def _rate_everywhere(home: Recorder, known: dict[str, _Known], measure: _Measure) -> float:
-    """Return by how much everything grows in a nanosecond: what is in each name and outside."""
+    """Return the growth per nanosecond that shows in each name and between the calls."""
     rates = [(each.estimate, each.call_ns) for each in known.values() if each.call_ns > 0]
     gap = home.gap.series.entries()
     gap = gap[len(gap) // 2 :]
@@ -280,11 +280,11 @@ def _rate_everywhere(home: Recorder, known: dict[str, _Known], measure: _Measure
 
 
 class _Whole(NamedTuple):
-    """What a name is judged by.
+    """The facts that a name is judged by.
 
-    calls: since the middle. by_time: what everything grows by in a nanosecond. freed: what
-    may have been freed outside of the names that grow, with the others' errors. grown: by how much
-    the process has. first: by how much it had with the first calls.
+    calls: since the middle. by_time: the growth per nanosecond everywhere. freed: the memory that
+    may have been freed outside of the names that grow, with the others' errors. grown: the growth
+    of the process. first: its growth with the first calls.
     """
 
     calls: int
@@ -340,7 +340,7 @@ def _row(
 def _cleared(
     rows: list[AttributedRow], judged: list[dict[str, _Judged]], by_index: dict[int, str]
 ) -> list[AttributedRow]:
-    """Return the rows, those that are unclear with the name that they are confused with."""
+    """Return the rows; unclear ones have the name that they are confused with."""
     cleared = []
     for row in rows:
         beside = ""

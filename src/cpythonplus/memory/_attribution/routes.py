@@ -1,6 +1,6 @@
-"""The name of a request's route: what the framework tells, else the path without what varies.
+"""The name of a request's route: the framework's, else the path without its variable parts.
 
-Frameworks are asked by the names that their objects have, so that none is imported.
+Frameworks are recognised by attributes of their objects, so that none is imported.
 """
 
 import re
@@ -32,7 +32,7 @@ _METHODS: Final = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "
 
 
 def normalised(path: str) -> str:
-    """Return a path with each part that varies, a number or a key, replaced by `*`."""
+    """Return a path with each variable part, a number or a key, replaced by `*`."""
     parts = path[:_LONGEST_PATH].split("/")
     parts = ["*" if _VARIES.fullmatch(part) else part for part in parts]
     if len(parts) > _MOST_PARTS:
@@ -41,14 +41,14 @@ def normalised(path: str) -> str:
 
 
 def guess(method: object, path: object) -> str:
-    """Return what stands for a request before its route is known."""
+    """Return a preliminary name for a request whose route is unknown."""
     return _named(method, normalised(path if isinstance(path, str) else ""))
 
 
 def werkzeug_route(environ: Mapping[str, Any]) -> str:
-    """Return the route that Flask, or what else is made with Werkzeug, has found; "": none has.
+    """Return the route that Flask, or another user of Werkzeug, has found; "": none.
 
-    To be asked when the response is started: later its request is no longer in the environment.
+    Call it when the response is started: later the request is no longer in the environment.
     """
     request: Any = environ.get("werkzeug.request")
     if not hasattr(request, "url_rule"):
@@ -58,9 +58,9 @@ def werkzeug_route(environ: Mapping[str, Any]) -> str:
 
 
 def django_route(environ: Mapping[str, Any], response: object) -> str:
-    """Return the route that Django has found; "": it is not Django's response.
+    """Return the route that Django has found; "": the response is not Django's.
 
-    To be asked before the response is closed: until then it knows the method that closes its
+    Call it before the response is closed: until then the response knows the method that closes its
     request.
     """
     for closer in getattr(response, "_resource_closers", ()):
@@ -73,10 +73,10 @@ def django_route(environ: Mapping[str, Any], response: object) -> str:
 
 
 def asgi_route(scope: Mapping[str, Any], root_path: str, status: int) -> str:
-    """Return the same for ASGI; root_path: what the scope had in front of the path at first.
+    """Return the same for ASGI; root_path: the scope's original prefix of the path.
 
-    Starlette and FastAPI put the route into the scope; older versions of Starlette only what the
-    parts of the path are called.
+    Starlette and FastAPI put the route into the scope; older versions of Starlette put only the
+    names of the path's parts there.
     """
     method = scope.get("method")
     route = scope.get("route")

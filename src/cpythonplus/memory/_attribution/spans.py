@@ -22,17 +22,17 @@ _KINDS: Final = (classmethod, staticmethod, property)
 
 
 class attribute:  # noqa: N801  # used like a function
-    """Attribute what the process grows by, while a block or a function is executed, to a name.
+    """Attribute the growth of the process, while a block or a function is executed, to a name.
 
     name: of a task or a route. There should be few, and no numbers or keys in them: from the 65th
-    on all go to `(other)` together. Of a longer one the first 200 characters count.
+    on all go to `(other)` together. Only the first 200 characters of a name count.
 
     A context manager, and a decorator of functions, coroutines, generators and asynchronous
     generators; the same one may be used more than once, also at once. A generator counts from its
     first step until it is closed. An exception passes, and the call counts.
 
-    Each call counts itself; what it came with is *measured* for some of them, see `configure`.
-    `attributed()` returns what is known. A forked child begins anew.
+    Each call counts itself; the growth is *measured* for some of them, see `configure`.
+    `attributed()` returns the findings. A forked child begins anew.
 
     Raises TypeError if the name is no text, ValueError if it is empty, UnsupportedPlatform without
     a GIL.
@@ -69,7 +69,7 @@ class attribute:  # noqa: N801  # used like a function
 
     @staticmethod
     def _own(spans: list[Span]) -> Span:
-        """Take one's own off the list; others may use the same object at the same time."""
+        """Take the caller's span off the list; others may use the same object at the same time."""
         for span in reversed(spans[:]):
             if span.is_own() and span in spans:
                 spans.remove(span)
@@ -77,7 +77,7 @@ class attribute:  # noqa: N801  # used like a function
         return spans.pop()
 
     def __call__(self, function: Callable[_P, _R]) -> Callable[_P, _R]:
-        """Return the function with each of its calls attributed; TypeError for what is none."""
+        """Return the function with each of its calls attributed; TypeError for any other object."""
         if isinstance(function, (type, *_KINDS)) or not callable(function):
             kind = type(function).__qualname__
             raise TypeError(
@@ -88,11 +88,11 @@ class attribute:  # noqa: N801  # used like a function
 
     @staticmethod
     def configure(*, share: float = SHARE, names: int = NAMES) -> None:
-        """Forget all that is known, and go on with other limits.
+        """Forget all findings, and go on with other limits.
 
-        share: of the time that may be spent on measuring, about, more than 0 and at most 1; 1: as
-        much as there is. names: so many are told apart, 1 to 1000; each takes up to 10 KiB.
-        Raises ValueError for another number.
+        share: of the time that may be spent on measuring, about, more than 0 and at most 1; 1:
+        without a limit. names: number of names that are told apart, 1 to 1000; each takes up to 10
+        KiB. Raises ValueError for another number.
         """
         configure(share, names)
 
@@ -152,7 +152,7 @@ def _async_generator(function: Callable[..., Any], name: str) -> Callable[..., A
                     sent = yield item
                 except GeneratorExit:
                     raise
-                except BaseException as error:  # noqa: BLE001  # the inner one's
+                except BaseException as error:  # noqa: BLE001  # raised by the inner generator
                     step = inner.athrow(error)
                 else:
                     step = inner.asend(sent)

@@ -19,7 +19,7 @@ Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 class _Request:
-    """One request; status: of its answer, 0 before; route: "" for not known yet."""
+    """One request; status: of its answer, 0 before; route: "" while unknown."""
 
     __slots__ = ("environ", "route", "span", "status")
 
@@ -55,7 +55,7 @@ class _Response:
         return next(self._parts)
 
     def __del__(self) -> None:
-        self._request.end()  # a server that has not closed it
+        self._request.end()  # for a server that does not close it
 
     def close(self) -> None:
         """Close the response, and end the request."""
@@ -72,9 +72,9 @@ class _Response:
 def attribute_wsgi(application: Application) -> Application:
     """Return a WSGI application whose requests are attributed to their routes.
 
-    As in `application = memory.attribute_wsgi(application)`, the outermost. A request counts until
-    its response is closed. It is named by its method and the route that Flask or Django found,
-    as in `GET /users/<int:id>`; without them by the path, numbers and keys of which become `*`.
+    Use it as `application = memory.attribute_wsgi(application)`, outermost. A request counts until
+    its response is closed. It is named by its method and the route that Flask or Django found, as
+    in `GET /users/<int:id>`; without them by the path, with `*` for numbers and keys.
     A file that the server sends by itself counts until it is handed over.
 
     Raises UnsupportedPlatform without a GIL.

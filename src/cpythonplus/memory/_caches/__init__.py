@@ -1,4 +1,4 @@
-"""What the interpreter and the standard library keep without being asked, and what that costs."""
+"""The caches of the interpreter and the standard library, and their cost."""
 
 from cpythonplus.memory._caches.model import Cache, FixedCost
 from cpythonplus.memory._caches.report import Caches, caches

@@ -1,4 +1,4 @@
-/* What hidden_caches/ needs of C. */
+/* The binding of caches. */
 #include "../binding.h"
 
 #include <errno.h>
@@ -42,11 +42,12 @@ memory_exclusively_held(PyObject *module, PyObject *args)
 struct selection {
     PyObject *types; /* a tuple, or None for all */
     PyObject *found;
-    struct plus_granules held; /* of the tuples with one reference, those whose reference was met */
+    struct plus_granules held; /* tuples with one reference whose referrer was met */
 };
 
-/* tuple(iterable) and other C code fill a tuple that the collector knows already, while the iterator may give the GIL
- * up, and raise SystemError if then somebody else refers to it.  Theirs is a reference that nothing tells. */
+/* tuple(iterable) and other C code fill a tuple that the collector already knows.  The iterator may release the GIL
+ * meanwhile, and the C code raises SystemError if there is a second reference then.  No walk tells the reference that
+ * such C code has. */
 static bool
 may_be_unfinished(PyObject *op)
 {
@@ -81,7 +82,7 @@ select_object(PyObject *op, bool frozen, void *arg)
 {
     struct selection *selection = arg;
 
-    /* What is being freed would be freed again by a reference that is given back. */
+    /* The reference that `found` takes and releases would free a dying object again. */
     if (Py_REFCNT(op) == 0 || op == selection->found) {
         return 0;
     }
@@ -108,7 +109,7 @@ select_met(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *a
     return is_known ? select_object(op, origin == PLUS_HEAP_FROZEN, arg) : 0;
 }
 
-/* A listing has no frozen objects, but a walk meets those that others lead to. */
+/* If the collector's objects must be listed, the list has no frozen ones; a walk meets those that others refer to. */
 static int
 select_all(struct selection *selection)
 {

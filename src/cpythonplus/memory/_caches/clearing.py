@@ -12,8 +12,8 @@ __all__ = ["clear_rows"]
 
 
 def clear_rows(rows: Sequence[Cache], names: Sequence[str]) -> dict[str, int]:
-    """Clear those named, or those worth it; return what each has given back, in bytes."""
-    # One that is empty has no row.
+    """Clear the named caches, or those worth it; return the bytes that each has given back."""
+    # An empty cache has no row.
     clear = dict(CLEAR_BY) | {row.name: row.clear for row in rows}
     for name in names:
         if name not in clear:

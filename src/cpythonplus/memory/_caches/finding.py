@@ -1,4 +1,4 @@
-"""Look at every cache there is."""
+"""Looks at every cache."""
 
 import sys
 from abc import ABC
@@ -26,7 +26,7 @@ _TYPE_CACHE: Final = (4096, 3 * 8)
 
 
 def find_rows() -> tuple[list[Cache], list[str]]:
-    """Return the caches, the largest first, and what could not be counted."""
+    """Return the caches, the largest first, and sentences on those that were not counted."""
     _native.memory_refuse_free_threaded()
     left_out: list[str] = []
     rows = [*_free_lists(left_out), *standard_rows(), *_of_objects(left_out)]
@@ -59,7 +59,7 @@ def _of_objects(left_out: list[str]) -> Iterator[Cache]:
 
 
 def fixed_costs(left_out: list[str]) -> Iterator[FixedCost]:
-    """Yield what nothing clears; what could not be counted is appended to `left_out`."""
+    """Yield the fixed costs; sentences on those that could not be counted go to `left_out`."""
     entries, size = _TYPE_CACHE
     note = "part of the interpreter; sys._clear_type_cache() frees nothing"
     yield FixedCost("type cache", entries, entries * size, note)

@@ -1,5 +1,5 @@
-/* What several code objects share (names, constants) counts for each of them with its part: its size through
- * its references.  Noting what has been counted would take more memory than that is worth. */
+/* An object that several code objects share (a name, a constant) counts for each of them with a part: its size divided
+ * by its references.  A note of each counted object would take too much memory. */
 #include "fixed_costs.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/objects/sizes.h"
 
-#define IMMORTAL_REFERENCES 0x3FFFFFFF /* below what an immortal object has on any version */
+#define IMMORTAL_REFERENCES 0x3FFFFFFF /* less than an immortal object has on any version */
 
 static Py_ssize_t
 share_of(PyObject *op)
@@ -38,7 +38,8 @@ has_docstring(PyCodeObject *code)
 
 #else
 
-/* A function without one has None as its first constant; lambdas and comprehensions have names like "<lambda>". */
+/* A function without a docstring has None as its first constant; lambdas and comprehensions have names like
+ * "<lambda>". */
 static bool
 has_docstring(PyCodeObject *code)
 {
@@ -48,7 +49,7 @@ has_docstring(PyCodeObject *code)
 
 #endif
 
-/* The first constant of a function; borrowed, or NULL. */
+/* Returns the first constant of a function; borrowed, or NULL. */
 static PyObject *
 docstring_of(PyCodeObject *code)
 {
@@ -89,7 +90,7 @@ add_code(struct plus_fixed_costs *costs, PyCodeObject *code)
 
 /* ---- classes, modules, functions ----------------------------------------------------------------- */
 
-/* Compares no strings: keys of such dicts are interned, or not what is looked for.  Borrowed, or NULL. */
+/* Finds an item by identity: keys of such dicts are interned, or not those that are searched.  Borrowed, or NULL. */
 static PyObject *
 item_of(PyObject *dict, PyObject *name)
 {
@@ -131,7 +132,7 @@ add_function(struct plus_fixed_costs *costs, PyFunctionObject *function)
     PyObject *annotations = function->func_annotations;
 
     if (annotations != NULL && (PyDict_Check(annotations) || PyTuple_Check(annotations))) {
-        /* A tuple is a constant, which closures made anew share. */
+        /* A tuple is a constant, which all closures of the code share. */
         add(&costs->annotations, share_of(annotations));
     }
 }

@@ -1,22 +1,23 @@
-/* Since 3.13 the functions that print the free lists are not exported, so they must be made to print where we read: the C
- * library's variable `stderr` points to a stream of ours for the length of one call.
+/* Since 3.13 the functions that print the free lists are not exported, so the interpreter has to print into a stream
+ * of ours: the C library's variable `stderr` points to it for the length of one call.
  *
- *     the asking thread     stderr = ours; sys._debugmallocstats(); stderr = what was there
- *     what it prints        ours -> keep() -> a stream in memory
- *     all others, meanwhile ours -> keep() -> what was there; unbuffered, so that nothing of theirs waits or is lost
+ *     the asking thread     stderr = ours; sys._debugmallocstats(); stderr = the standard stream
+ *     its output            ours -> keep() -> a stream in memory
+ *     other threads         ours -> keep() -> the standard stream; unbuffered, so that no output waits or is lost
  *
- * - Ours is made once and never closed: a thread without the GIL may have fetched the pointer before it was put back.
- * - One asker at a time.  A second one would take ours for what was there, and keep() would then write into itself for
- *   ever.  The GIL sees to it: all interpreters that may load this extension share one, and the function prints, lets go
- *   of no GIL and calls no Python code.  A build without a GIL is refused.
- * - So nothing but the interpreter's own function is called, whatever the program has put in place of
- *   sys._debugmallocstats: a lock's `acquire`, or ours.
- * - C code of another thread may fork meanwhile.  In that child ours stays in `stderr`, and passes everything on.
+ * - Our stream is made once and never closed: a thread without the GIL may have read the pointer before it was
+ *   restored.
+ * - Only one thread asks at a time.  A second one would take our stream for the standard one, and keep() would write
+ *   into itself for ever.  The GIL ensures this: all interpreters that may load this extension share one, and the
+ *   printing function does not release the GIL and calls no Python code.  A build without a GIL is refused.
+ * - Therefore only the interpreter's own function is called: the program may have replaced sys._debugmallocstats by a
+ *   lock's `acquire`, or by our function.
+ * - C code of another thread may fork meanwhile.  In that child `stderr` stays ours, and passes everything on.
  *
  * Rejected: a file in place of descriptor 2, which other threads and children would write into; a memory stream in
- * `stderr` itself, which would have to be closed behind the call; a forked child that prints into a pipe, which copies
- * the page tables of a large process and may hang in a lock of another thread's; reading the lists where they lie, which
- * is another place in each version. */
+ * `stderr` itself, which would have to be closed after the call; a forked child that prints into a pipe, which copies
+ * the page tables of a large process and may hang in a lock of another thread's; reading the lists themselves, which
+ * are elsewhere in each version. */
 #define _GNU_SOURCE
 #include "free_lists.h"
 
@@ -26,14 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifdef __GLIBC__ /* its manual says that `stderr` may be set; musl's is a constant */
+#ifdef __GLIBC__ /* its manual allows setting `stderr`; musl's is a constant */
 
-/* Written by the thread that asks, with the GIL held; `asker` and `standard` are what other threads look at. */
+/* Written by the asking thread, with the GIL held; other threads read `asker` and `standard`. */
 static struct {
     FILE *stream;             /* ours */
-    FILE *standard;           /* what was there */
-    _Atomic(pthread_t) asker; /* 0: nobody */
-    FILE *kept;               /* what the asker wrote, in memory */
+    FILE *standard;           /* the stream before */
+    _Atomic(pthread_t) asker; /* 0: none */
+    FILE *kept;               /* the asker's output, in memory */
 } capture;
 
 static ssize_t
@@ -50,14 +51,14 @@ open_stream(void)
     if (capture.stream == NULL) {
         capture.stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep});
         if (capture.stream != NULL) {
-            /* Nothing of others may wait in it. */
+            /* No output of other threads may wait in a buffer. */
             setvbuf(capture.stream, NULL, _IONBF, 0);
         }
     }
     return capture.stream != NULL;
 }
 
-/* The interpreter's own function, borrowed; NULL where there is none, or the program has another one there. */
+/* Returns the interpreter's own function, borrowed; NULL if there is none, or if the program has replaced it. */
 static PyObject *
 own_function(void)
 {

@@ -1,4 +1,4 @@
-"""The interpreter's free lists: freed objects that are kept to be used again."""
+"""The interpreter's free lists: freed objects that are kept for reuse."""
 
 import re
 import sys
@@ -32,7 +32,7 @@ _KEYS_BYTES: Final = _native.memory_object_bytes({"a": 1}) - _native.memory_obje
 def free_list_rows(text: str) -> Iterator[Cache]:
     """Yield a row for each kind of object.
 
-    text: as sys._debugmallocstats() writes it.
+    text: the output of sys._debugmallocstats().
     """
     found: dict[str, tuple[int, int]] = {}
     for count, kind, size in _LINE.findall(text):

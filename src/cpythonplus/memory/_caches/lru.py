@@ -1,7 +1,7 @@
-"""Functions under functools.lru_cache: what each has stored, and how often that was of use.
+"""Functions under functools.lru_cache: their stored entries, and how often these were used.
 
-A cache is looked at through what its C type tells the collector: the entries, the function, the
-dict of entries, the wrapper's own dict.  No key is compared and no attribute of the function asked.
+A cache is read through the referents of its C object: the entries, the function, the dict of
+entries, the wrapper's own dict. No key is compared and no attribute of the function is read.
 """
 
 import functools
@@ -96,17 +96,17 @@ def _look_into(
 ) -> tuple[dict[Any, Any] | None, bool]:
     """Return the dict of entries, and whether cache_info() runs functools' own code only.
 
-    The list of all that the wrapper refers to ends here: it would be one more reference.
+    The list of the wrapper's referents is released here: it would be one more reference.
     """
     referents = gc.get_referents(wrapper)
-    # The results, which may be dicts, come before the cache's own.
+    # Results, which may be dicts, come before the cache's own dict.
     stored = next((r for r in reversed(referents) if type(r) is dict and r is not names), None)
     return stored, any(r is functools._CacheInfo for r in referents)  # noqa: SLF001
 
 
 def _size(wrapper: Any, stored: dict[Any, Any], names: dict[Any, Any] | None) -> int:  # noqa: ANN401
     held = _native.memory_exclusively_held((wrapper, stored), (names, _wrapped(names)))[1]
-    # In a cache with a limit each entry is also a link of a list, which holds it a second time.
+    # In a cache with a limit each entry is also a link of a list, which refers to it again.
     link = next(iter(stored.values()), None)
     links = 0
     if type_name(type(link)) == "_lru_list_elem":

@@ -1,4 +1,4 @@
-"""One cache, and one fixed cost: what the finders make."""
+"""One cache, and one fixed cost."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,10 +13,9 @@ WORTH_BYTES: Final = 1 << 20
 class Cache:
     """One cache.
 
-    size_bytes: what clearing it would free: what nothing else refers to.
-    clear: the statement that clears it, "" if nothing does.
-    worth_it: whether it is large enough (1 MiB), and its entries are not used all the time.
-    note: what else is to be known.
+    size_bytes: the bytes that clearing it would free: objects that only the cache refers to. clear:
+    the statement that clears it, "" if nothing does. worth_it: whether it is large enough (1 MiB),
+    and its entries are not used all the time. note: other facts about it.
     """
 
     name: str
@@ -29,7 +28,7 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class FixedCost:
-    """What a program's text takes as long as it runs; nothing clears it."""
+    """The memory of a program's text, for as long as it runs; nothing clears it."""
 
     name: str
     objects: int

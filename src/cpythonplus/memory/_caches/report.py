@@ -1,4 +1,4 @@
-"""What is in all caches, one row for each, and clearing them."""
+"""The report on all caches, one row for each, and clearing them."""
 
 import os
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ __all__ = ["Caches", "caches"]
 
 @dataclass(frozen=True, slots=True)
 class Caches(Examined):
-    """All that was found in a process.
+    """The caches of a process.
 
-    rows, fixed: the largest first.  left_out: what could not be counted, and why, a sentence each.
+    rows, fixed: the largest first. left_out: one sentence for each cache that could not be counted.
     pid: of the process.
     """
 
@@ -28,15 +28,15 @@ class Caches(Examined):
 
     @property
     def size_bytes(self) -> int:
-        """What clearing everything would free."""
+        """The bytes that clearing all caches would free."""
         return sum(row.size_bytes for row in self.rows)
 
     def clear(self, *names: str) -> dict[str, int]:
         """Clear the named caches; without names those that are worth it.
 
         Returns by name the bytes that each has given back, as it is counted here; free lists are
-        cleared all together, by a collection.  Clearing destroys what was in the caches, which may
-        run any code.
+        cleared all together, by a collection. Clearing destroys the contents of the caches, which
+        may run any code.
 
         Raises ValueError for a name that is not among the rows, or cannot be cleared; RuntimeError
         if the rows are of another process.
@@ -47,14 +47,15 @@ class Caches(Examined):
 
 
 def caches() -> Caches:
-    """Return what the interpreter's and the standard library's caches hold in this process.
+    """Return the contents of the interpreter's and the standard library's caches in this process.
 
-    Counted are free lists, functions under lru_cache, the caches of re, linecache, the import
-    system, warnings and some others, and what the program's text takes (code, docstrings).
+    The caches are free lists, functions under lru_cache, the caches of re, linecache, the import
+    system, warnings and some others. The memory of the program's text (code, docstrings) is
+    counted, too.
 
-    size_bytes is what clearing would free: objects that only the cache refers to.  Runs no code of
-    the program and changes nothing.  Other threads wait meanwhile, about as long as for
-    two or three collections.
+    size_bytes is the number of bytes that clearing would free: objects that only the cache refers
+    to. Runs no code of the program and changes nothing. Other threads wait meanwhile, about as long
+    as for two or three collections.
 
     Raises UnsupportedPlatform on a free-threaded build.
     """

@@ -32,7 +32,7 @@ _KNOWN: Final = (
     _Known(
         "linecache",
         "linecache",
-        ("cache",),  # not what `-c` and the prompt keep, which nothing reads again from a file
+        ("cache",),  # not the sources of `-c` and the prompt: no file has them
         "linecache.clearcache()",
         "source lines that tracebacks have shown",
     ),
@@ -61,7 +61,7 @@ CLEAR_BY: Final = {known.name: known.clear for known in _KNOWN} | {_WARNINGS: _C
 
 
 def standard_rows() -> Iterator[Cache]:
-    """Yield a row for each that has entries."""
+    """Yield a row for each cache that has entries."""
     for known in _KNOWN:
         found = _dicts_of(known)
         if any(found):
@@ -73,7 +73,7 @@ def standard_rows() -> Iterator[Cache]:
 
 
 def clear_standard(name: str) -> None:
-    """Empty one of them."""
+    """Empty one of these caches."""
     if name == _WARNINGS:
         for registry in _registries():
             registry.clear()
@@ -86,7 +86,7 @@ def clear_standard(name: str) -> None:
 def abc_row(impls: list[Any]) -> Cache | None:
     """Return the row of the caches of abstract base classes.
 
-    impls: what they keep them in, all objects of type(ABC._abc_impl).
+    impls: the objects that have these caches, all of type(ABC._abc_impl).
     """
     if not impls:
         return None
@@ -104,7 +104,7 @@ def abc_row(impls: list[Any]) -> Cache | None:
 
 def _namespace(module: str) -> dict[str, Any]:
     found = sys.modules.get(module)
-    # Another class could answer with code of its own.
+    # Another class could run code of its own.
     return _names_of_module(found) if type(found) is ModuleType else {}
 
 

@@ -1,4 +1,4 @@
-"""What a program holds: objects and bytes, by class, by owner, by module and by size."""
+"""Counts the objects and bytes of a program: by class, by owner, by module and by size."""
 
 from cpythonplus.memory._census.looking_back import (
     ReferencePath,

@@ -1,4 +1,4 @@
-/* The walk for a census, and its sums as Python objects, which are made when the walk is over. */
+/* The binding of a census: the walk over the heap, and then its sums as Python objects. */
 #include "../binding.h"
 
 #include "../../_base/process/clock.h"

@@ -1,4 +1,4 @@
-"""Who refers to the objects of a class, and how one of them is reached from a root."""
+"""Finds the referrers of a class's objects, and the path from a root to one of them."""
 
 import sys
 from dataclasses import dataclass
@@ -27,13 +27,13 @@ _OWN = __file__.rpartition("/")[0]
 
 @dataclass(frozen=True, slots=True)
 class Referrer:
-    """One way in which objects of a class are referred to, and how many references that makes.
+    """One way in which objects of a class are referred to, and its number of references.
 
-    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`,
-    `module app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class
-    of what refers to them, such as `list`. The same in parts: how is `attribute`, `dict`,
-    `module`, `class`, `variable` or `type`; owner: the class, module or function; attribute: what
-    is named in it, "" for `type`.
+    name: `app.Session (attribute cache)`, `dict of app.Session (attribute cache)`, `module
+    app.CACHE`, `class app.Session.instances`, `variable session of handle()`; or the class of the
+    referrers, such as `list`. The same in parts: how is `attribute`, `dict`, `module`, `class`,
+    `variable` or `type`; owner: the class, module or function; attribute: the name in it, "" for
+    `type`.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Referrer:
 
 @dataclass(frozen=True, slots=True)
 class Referrers(Examined):
-    """What refers to the objects of a class, most references first.
+    """The referrers of the objects of a class, most references first.
 
-    type: the class, by its qualified name. rows: the first few. more: how many there are beside.
-    losses: as of a census.
+    type: the class, by its qualified name. rows: the first few. more: the number of others. losses:
+    as of a census.
     """
 
     examination = "referrers"
@@ -61,13 +61,13 @@ class Referrers(Examined):
 
 @dataclass(frozen=True, slots=True)
 class ReferencePath(Examined):
-    """How an object is reached: the root, then one step after the other, the last being the object.
+    """The path to an object: the root, then one step after the other, the last being the object.
 
-    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is
-    a module, or a variable of a function that is being executed; or "only C code, or garbage"
-    where nothing else refers to what stands behind it. losses: as of a census.
-    objects, ways: of a class, how many it has, and the most frequent ways to them; steps are those
-    of one object that is reached in the first way.
+    steps: `module app`, `.CACHE (dict)`, `['use...] (app.Session)`, `.items (list)`. The root is a
+    module, or a variable of a function that is being executed; or "only C code, or garbage" if
+    nothing else refers to the first object. losses: as of a census. objects, ways: for a class, its
+    number of objects, and the most frequent ways to them; steps are those of one object that is
+    reached in the first way.
     """
 
     examination = "path"
@@ -93,9 +93,9 @@ def referrers(kind: str | type, top: int) -> Referrers:
 
 
 def path(what: object, *, show_keys: bool = False) -> ReferencePath:
-    """Return the shortest path to an object; of a class, or its name, to some instance.
+    """Return the shortest path to an object; for a class, or its name, to some instance.
 
-    show_keys: keys of dicts as they are, see `key_text`.
+    show_keys: show keys of dicts as they are, see `key_text`.
     """
     target = _class(what) if type(what) is str else what
     code = _caller()
@@ -105,7 +105,7 @@ def path(what: object, *, show_keys: bool = False) -> ReferencePath:
 
 
 def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
-    """Return how most objects of a class are kept; where there is no copy, a path to one."""
+    """Return the most frequent path to objects of a class; if there is no copy, a path to one."""
     from cpythonplus.memory._owners.looking import ways_of, ways_to
 
     kind = _class(name)
@@ -120,7 +120,7 @@ def most_frequent_path(name: str, *, show_keys: bool = False) -> ReferencePath:
 
 
 def _class(name: str) -> type:
-    """Return the class of that name; of several, the one with most instances, or `name#2`."""
+    """Return the class of that name, or `name#2`; of several, the one with most instances."""
     plain, mark, digits = name.rpartition("#")
     is_numbered = bool(mark) and digits.isascii() and digits.isdecimal()
     found = _classes(plain if is_numbered else name)
@@ -152,7 +152,7 @@ def _referrer(
     owner: Any,  # noqa: ANN401  # of many kinds
     name: str | None,
 ) -> tuple[str, str, str, str]:
-    """Return what it is called, and how, its owner and the attribute."""
+    """Return name, how, owner and attribute of a `Referrer`."""
     shown = "?" if name is None else name
     if how == "module":
         owned = namespace_name(owner)

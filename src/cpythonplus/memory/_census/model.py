@@ -1,4 +1,4 @@
-"""What a census says, and the difference of two."""
+"""The results of a census, and the difference of two."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -14,10 +14,10 @@ _VIEWS: Final = ("by_type", "by_owner", "by_module", "by_size_class")
 
 @dataclass(frozen=True, slots=True)
 class CensusRow:
-    """One line of a table: how many objects of a kind, and what they take.
+    """One line of a table: a number of objects of one kind, and their memory.
 
-    name: the class as `module.Name`, a built-in one without its module; or what the table is by.
-    type_id: tells classes of one name apart within a process; 0 where there is no class.
+    name: the class as `module.Name`, a built-in one without its module; or the key of another
+    table. type_id: tells classes of one name apart within a process; 0 if there is no class.
     """
 
     name: str
@@ -32,15 +32,15 @@ def largest_first(rows: Iterable[CensusRow]) -> tuple[CensusRow, ...]:
 
 
 class _Counted(Examined):
-    """What has a table for each way of counting."""
+    """A result with a table for each way of counting."""
 
     __slots__ = ()
 
     def text(self, top: int = 10, by: str = "") -> str:
         """Return the verdict and tables of the `top` largest rows.
 
-        by: of the tables only that by `type`, `owner`, `module` or `size_class`; ValueError for
-        anything else.
+        by: only the table by `type`, `owner`, `module` or `size_class`; ValueError for any other
+        word.
         """
         if by and f"by_{by}" not in _VIEWS:
             choices = ", ".join(view.removeprefix("by_") for view in _VIEWS)
@@ -55,18 +55,18 @@ class _Counted(Examined):
 class Census(_Counted):
     """All objects of the interpreter at one moment; `memory.census()` makes it.
 
-    objects, size_bytes: all together. frozen_objects: those that `gc.freeze()` took out of the
-    collector's sight. immortal_objects: those that are never freed (from 3.12 on). pause_ns: how
-    long the program stood still. extra_bytes: what counting took meanwhile.
-    by_type, by_owner, by_module, by_size_class: the tables, largest rows first. An owner is a
-    class, too, but dicts in which instances, classes and modules have their attributes are
-    'dict of ...'. A module's row has the instances of its classes, and the functions, code and
-    classes that are from it. Size classes are those of the blocks of memory that the objects
-    consist of (a list is two): up to 512 bytes as pymalloc has them, then powers of two.
-    left_out: what could not be measured on this interpreter, "" for nothing.
-    same_name: names that 20 classes or more have, `objects` being how many, and `size_bytes` what
-    these classes take themselves: most often one that is made anew at each call.
-    losses: sentences on what was counted otherwise, since a fact about CPython does not hold here.
+    objects, size_bytes: all together. frozen_objects: objects that `gc.freeze()` hid from the
+    collector. immortal_objects: objects that are never freed (from 3.12 on). pause_ns: the pause of
+    the program. extra_bytes: memory that counting took meanwhile. by_type, by_owner, by_module,
+    by_size_class: the tables, largest rows first. An owner is a class, too, but dicts in which
+    instances, classes and modules have their attributes are 'dict of ...'. A module's row has the
+    instances of its classes, and the functions, code and classes that are from it. Size classes are
+    those of the blocks of memory that the objects consist of (a list is two): up to 512 bytes as
+    pymalloc has them, then powers of two. left_out: parts that could not be measured on this
+    interpreter, "" for none. same_name: names that 20 classes or more have; `objects` is the number
+    of classes, and `size_bytes` is their own memory: most often one class that is made anew at each
+    call. losses: sentences on parts that were counted differently, because a fact about CPython
+    does not hold here.
     """
 
     examination = "census"
@@ -86,7 +86,7 @@ class Census(_Counted):
     losses: tuple[str, ...] = ()
 
     def __sub__(self, before: "Census") -> "Difference":
-        """Return what has been added since `before`, and what is gone."""
+        """Return the objects that were added since `before`, and those that are gone."""
         if type(before) is not Census:
             return NotImplemented
         return Difference(
@@ -96,36 +96,37 @@ class Census(_Counted):
         )
 
     def referrers(self, kind: str | type, top: int = 10) -> Referrers:
-        """Return what refers to the objects of a class, the `top` most frequent ways.
+        """Return the referrers of a class's objects, the `top` most frequent ways.
 
-        kind: the class, or its name as in `by_type`. Of several classes of one name it is that with
-        most objects; `app.Row#2` is the one with second most.
+        kind: the class, or its name as in `by_type`. If several classes have the name, it means the
+        one with most objects; `app.Row#2` is the one with second most.
 
         They are counted now, in a walk of its own, not when the census was taken. Raises
-        LookupError if there is no such class, and what `memory.census()` raises.
+        LookupError if there is no such class, and the exceptions of `memory.census()`.
         """
         return referrers(kind, top)
 
     def path(self, what: object, *, show_keys: bool = False) -> ReferencePath:
         """Return the shortest path to an object from a module, or from a variable of a function.
 
-        what: the object; or a class, or its name as for `referrers`: then some instance is meant.
-        show_keys: texts and numbers that are keys of dicts as they are, up to 40 characters. They
-        may be what is not for everybody who sees a report, so that only their beginning is told.
+        what: the object; or a class, or its name as for `referrers`: then the path leads to some
+        instance. show_keys: show texts and numbers that are keys of dicts as they are, up to 40
+        characters. By default only their beginning is shown, because a report may be read by people
+        who must not see them.
 
-        Variables of the function that calls this do not count. It is searched now, not when the
-        census was taken; the program stands still meanwhile, for one walk over the heap for each
-        step of the path. Raises LookupError if there is no such class or no instance, and what
-        `memory.census()` raises.
+        Variables of the calling function do not count. The path is searched now, not when the
+        census was taken; the program is paused meanwhile, for one walk over the heap for each step
+        of the path. Raises LookupError if there is no such class or no instance, and the exceptions
+        of `memory.census()`.
         """
         return path(what, show_keys=show_keys)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference(_Counted):
-    """What one census has more than another, and less: `after - before`.
+    """The difference of two censuses: `after - before`.
 
-    The numbers are signed. Rows that are equal in both are left out, the largest change is first.
+    The numbers are signed. Equal rows are left out, the largest change is first.
     """
 
     examination = "difference"
@@ -139,7 +140,7 @@ class Difference(_Counted):
 
 
 def _subtract(after: Sequence[CensusRow], before: Sequence[CensusRow]) -> tuple[CensusRow, ...]:
-    """Match rows by class where both know it, else by name."""
+    """Match rows by class if both sides know it, else by name."""
     known = any(row.type_id for row in after) and any(row.type_id for row in before)
     grown: dict[tuple[str, int], list[int]] = {}
     for rows, sign in ((after, 1), (before, -1)):

@@ -1,4 +1,4 @@
-"""What classes, modules and namespaces are called, without asking any of them."""
+"""Names of classes, modules and namespaces, found without running code of the program."""
 
 import sys
 from types import ModuleType
@@ -12,13 +12,13 @@ _names_of_module = vars(ModuleType)["__dict__"].__get__
 
 
 def namespace_name(names: Any) -> str:  # noqa: ANN401  # a dict, most often
-    """Return what a module's dict has for `__name__`, "?" for none."""
+    """Return `__name__` of a module's namespace, "?" if there is none."""
     name = dict.get(names, "__name__") if is_dict(names) else None
     return name if type(name) is str else "?"
 
 
 def module_name(module: ModuleType) -> str:
-    """Return what a module has for `__name__`, "?" for none."""
+    """Return `__name__` of a module, "?" if there is none."""
     return namespace_name(_names_of_module(module))
 
 

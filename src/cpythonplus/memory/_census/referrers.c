@@ -1,17 +1,17 @@
-/* Two views of the heap are put together.  The walk tells every reference, but of what refers only the class is known
- * (that a dict belongs to an instance cannot be seen from the dict).  The other way round, each object that has
- * attributes is asked for them when its turn comes.  What the second view explains is taken off the first.
+/* Two views of the heap are put together.  The walk tells every reference, but only the class of the referring object
+ * is known (a dict does not tell that it belongs to an instance).  So each object that has attributes is also asked
+ * for them when the walk meets it.  References that the second view explains are taken off the first.
  *
- *     reference       owners[TYPE], the class of what refers: + 1; a class is left to its namespace
- *     object's turn   attributes in it: its class's row + 1, owners[TYPE] - 1
+ *     reference       owners[TYPE], the class of the referring object: + 1; a class is left to its namespace
+ *     object          attributes in it: its class's row + 1, owners[TYPE] - 1
  *                     its dict, of a module or a class, too: the row + 1 for each value, owners[TYPE] of dict - 1
  *     frames          variables: a row each; the walk does not tell these references
  *
- * The order of the two does not matter, so a count may be less than 0 meanwhile.  Rows of 0 are left out.  A dict that
- * several have is looked through once, for whom it is met first.
+ * The two views come in any order, so a count may be negative meanwhile.  Rows of 0 are left out.  A dict with several
+ * owners is counted once, for the owner that is met first.
  *
- * Nothing of Python is made before the walk is over.  Then all owners and names are held before the first row is
- * made, since that may start the collector. */
+ * No Python object is made before the walk is over.  Then references to all owners and names are taken before the
+ * first row is made, because making it may start the collector. */
 #include "referrers.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "../../_interp/frames/live_frames.h"
 #include "../../_interp/objects/layouts.h"
 
-#define LABELS_MAX 200 /* of one owner; those that come later have no name */
+#define LABELS_MAX 200 /* of one owner; later ones have no name */
 
 enum kind { ATTRIBUTE, DICT, CLASS, MODULE, VARIABLE, TYPE, KINDS };
 
@@ -32,7 +32,7 @@ static const char *const kind_names[] = {"attribute", "dict",     "class",
                                          "module",    "variable", "type"};
 
 struct label {
-    PyObject *name; /* or NULL, and then maybe */
+    PyObject *name; /* NULL: `field` is the name, or there is none */
     const char *field;
     Py_ssize_t references;
 };
@@ -46,13 +46,13 @@ struct owner {
 struct search {
     PyTypeObject *target;
     struct plus_record_table owners[KINDS];
-    struct plus_granules shared; /* dicts that were somebody's before */
+    struct plus_granules shared; /* dicts that were met with an owner before */
     PyObject *asked;             /* the object whose attributes are being visited */
     enum kind kind;
     Py_ssize_t found; /* in it */
 };
 
-/* Grows by doubling: at 1, 2, 4 and so on. */
+/* Doubles the array when it is full: at 1, 2, 4 ... */
 static struct label *
 add_label(struct owner *owner, PyObject *name, const char *field)
 {
@@ -95,7 +95,7 @@ count(struct search *search, enum kind kind, PyObject *object, PyObject *name, c
     return 0;
 }
 
-/* ---- what has attributes -------------------------------------------------------------------------- */
+/* ---- objects with attributes ---------------------------------------------------------------------- */
 
 static int
 count_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
@@ -110,7 +110,8 @@ count_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
     return status < 0 ? status : count(search, ATTRIBUTE, type, name, field, 1);
 }
 
-/* The same, in a dict too: counted there. */
+/* Takes an attribute off its class's count, for an instance whose attributes are in its dict, too: count_dict() counts
+ * them there. */
 static int
 discount_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
 {
@@ -141,7 +142,7 @@ count_namespace(struct search *search, PyObject *dict, enum kind kind, PyObject 
     return status;
 }
 
-/* A namespace that has other references, too, is looked through once. */
+/* Counts the values of a namespace.  A dict with several references is counted once. */
 static int
 count_dict(struct search *search, PyObject *dict, enum kind kind, PyObject *owner)
 {
@@ -190,7 +191,7 @@ count_object(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void 
 
 /* ---- all references ------------------------------------------------------------------------------- */
 
-/* A class refers to what is in its namespace through it. */
+/* Counts every reference but those from a class: its namespace counts them. */
 static int
 count_reference(PyObject *from, PyObject *to, void *arg)
 {

@@ -1,7 +1,7 @@
-/* Who refers to the objects of one class: counted in one walk over the heap, by the attribute, the global name or the
- * variable that refers to them, else by the class of what does.
+/* The referrers of the objects of one class, counted in one walk over the heap: by attribute, global name or variable,
+ * else by the class of the referring object.
  *
- * All with the GIL held.  Nothing of Python is made before plus_referrers_rows(). */
+ * The GIL is held throughout.  No Python object is made before plus_referrers_rows(). */
 #ifndef PLUS_MEMORY_REFERRERS_H
 #define PLUS_MEMORY_REFERRERS_H
 

@@ -1,19 +1,20 @@
-/* Breadth first, backwards: each walk over the heap finds what refers to the objects that the one before found.  Why not
- * forwards: it would need a note of the way for each object of the heap.
+/* A breadth-first search, backwards: each walk over the heap finds the objects that refer to those found by the walk
+ * before.  Rejected: searching forwards needs a note of the path for each object of the heap.
  *
  *     level 0         the targets (or up to 1,000 instances of a class) are nodes
- *     each step       has a frame a node in a variable?  then a walk: who refers to a node of the last level becomes a
- *                     node of this one, with its way; if it is a module's namespace, that target has its path
- *     end             all have one, or a step found nothing new
+ *     each step       looks for nodes in variables of frames; then walks: an object that refers to a node of the last
+ *                     level becomes a node of this one, with its way; a module's namespace ends the path of that target
+ *     end             all targets have a path, or a step found nothing new
  *
- * A filter of 65,536 bits answers for most references that they lead to no node.  Several targets share the walks: a
- * node has a way to each.
+ * A filter of 65,536 bits tells for most references that they lead to no node.  Several targets share the walks: a
+ * node has a way to each target.
  *
- * Several are looked for in a copy of the process: ten steps with the GIL held would pause the program ten times as long
- * as a census, and with it let go of between them, what was found may be freed and something else lie there.  (Holding
- * the nodes would change reference counts that the program looks at, and free what it let go of in another thread.)  The
- * copy answers with addresses, which are compared and not followed; a path is believed only when each of its objects, the
- * first of which is alive, is seen to refer to the next. */
+ * Paths to several targets are searched in a copy of the process.  Ten steps with the GIL held would pause the program
+ * ten times as long as a census.  If the GIL were released between the steps, an object that was found might be freed
+ * and another might take its address.  (Holding references to the nodes would change reference counts that the program
+ * looks at, and could free an object in another thread than the program does.)  The copy answers with addresses, which
+ * are compared and not followed: the first object is known to be alive, and the path is believed only if each object
+ * is seen to refer to the next. */
 #include "root_path.h"
 
 #include <errno.h>
@@ -25,19 +26,19 @@
 #include "../../_interp/frames/live_frames.h"
 #include "../../_interp/objects/gc_objects.h"
 
-#define STARTS_MAX 1000 /* instances of a class to begin with */
+#define STARTS_MAX 1000 /* instances of a class that the search begins with */
 #define NODES_MAX                                                                                  \
-    ((size_t)200000) /* what refers to very much more is on no shortest path that anybody wants to read */
+    ((size_t)200000) /* if a search meets more nodes, no path is short enough to be worth reading */
 #define NODES_BYTES_MAX ((size_t)16 << 20)
-#define COPY_BYTES ((size_t)1 << 30) /* nodes, and 1 % of the heap for each walk */
+#define COPY_BYTES ((size_t)1 << 30) /* for nodes, and 1 % of the heap for each walk */
 #define FILTER_BITS 65536            /* a power of two */
 #define PATH_MAX_OBJECTS 256
 #define FOUND 1
 
-/* From a node to one of the targets. */
+/* The way from a node to one of the targets. */
 struct way {
-    struct node *next; /* what it refers to; NULL: the target */
-    unsigned level;    /* steps to the target, and one; 0: it is not known to lead there */
+    struct node *next; /* the node that this one refers to; NULL: this is the target */
+    unsigned level;    /* steps to the target plus 1; 0: no way is known */
 };
 
 struct node {
@@ -45,11 +46,11 @@ struct node {
     struct way ways[]; /* one for each target */
 };
 
-/* What was found for a target.  All is borrowed, and valid until the GIL is let go of. */
+/* The result for one target.  All pointers are borrowed, and valid until the GIL is released. */
 struct root {
-    struct node *first, *last; /* the path's first one; the one met last */
+    struct node *first, *last; /* first node of the path; the node met last */
     PyObject *root, *name;
-    int index; /* of the variable, -1: a namespace */
+    int index; /* index of the variable; -1: a namespace */
     bool found;
 };
 
@@ -58,11 +59,11 @@ struct search {
     size_t count;
     bool any_instance;
     PyObject *caller, *own;
-    struct plus_record_table nodes, namespaces; /* the latter: modules by their dict */
+    struct plus_record_table nodes, namespaces; /* namespaces: modules by their dict */
     uint64_t filter[FILTER_BITS / 64];          /* which objects may be in `nodes` */
     unsigned level;
-    size_t left, nodes_max; /* targets without a path; nodes */
-    bool is_new;            /* something was met in this walk */
+    size_t left, nodes_max; /* left: targets without a path */
+    bool is_new;            /* this walk has found a node */
     struct root roots[PLUS_ROOT_PATHS_MAX];
 };
 
@@ -83,7 +84,7 @@ find_node(const struct search *search, PyObject *op)
     return plus_record_table_find(&search->nodes, op);
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct node *
 get_node(struct search *search, PyObject *op)
 {
@@ -233,7 +234,7 @@ step_back(PyObject *from, PyObject *to, void *arg)
     return search->left == 0 ? FOUND : 0;
 }
 
-/* FOUND when each target has a path; 0; or -ENOMEM. */
+/* Returns FOUND when each target has a path; 0; or -ENOMEM. */
 static int
 walk_once(struct search *search)
 {
@@ -249,15 +250,16 @@ walk_once(struct search *search)
 
 /* ---- the answer ----------------------------------------------------------------------------------- */
 
-/* Objects that are held, and lie on the stack: nothing is made before all of them are. */
+/* Strong references, on the stack: no Python object is made before all of them are taken. */
 struct path {
     PyObject *root, *name;
     Py_ssize_t length;
     PyObject *objects[PATH_MAX_OBJECTS];
 };
 
-/* Where the path is told from.  A tuple with one reference that no object has may be one that another thread is just
- * filling, as tuple(iterable) does: a second reference would make that fail. */
+/* Returns the first node of the path to tell.  If a tuple has one reference and no object is known to refer to it,
+ * another thread may be filling it, as tuple(iterable) does.  A second reference would make that fail, so such a tuple
+ * is left out. */
 static const struct node *
 beginning_of(const struct root *root, size_t target)
 {
@@ -281,7 +283,7 @@ hold(struct path *path, const struct root *root, size_t target)
     }
 }
 
-/* A new tuple; lets go of what the path holds. */
+/* Returns a new tuple; releases the references of `path`. */
 static PyObject *
 tuple_of(const struct path *path)
 {
@@ -326,7 +328,7 @@ clear(struct search *search)
     plus_record_table_clear(&search->namespaces);
 }
 
-/* 0; or FOUND when each target has a path; or an error. */
+/* Returns 0; FOUND when each target has a path; or an error. */
 static int
 search_all(struct search *search)
 {
@@ -363,7 +365,9 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
     }
     else {
         struct root *root = &search.roots[0];
-        root->first = root->found ? root->first : root->last; /* as far back as any */
+        root->first = root->found
+                          ? root->first
+                          : root->last; /* without a root, the longest path that was found */
         hold(&path, root, 0);
         result = tuple_of(&path);
     }
@@ -371,10 +375,10 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
     return result;
 }
 
-/* ---- several, in a copy of the process -------------------------------------------------------------- */
+/* ---- several targets, in a copy of the process ------------------------------------------------------ */
 
-/* What the copy answers of a target: addresses, first to last.  An index of -1: the first is the namespace of a module;
- * else it is that variable of the code. */
+/* The copy's answer for one target: addresses, first to last. index -1: the first object is the namespace of a module;
+ * else it is that variable of `code`. */
 struct answer {
     uint64_t code;
     int64_t index;
@@ -395,7 +399,7 @@ answer_of(const struct root *root, size_t target, struct answer *answer)
         answer->objects[answer->length++] = (uint64_t)(uintptr_t)node->object;
         node = node->ways[target].next;
     }
-    if (node != NULL) { /* it is longer than can be told */
+    if (node != NULL) { /* too long for an answer */
         answer->length = 0;
     }
 }
@@ -417,10 +421,10 @@ answer_all(void *arg)
     return bytes;
 }
 
-/* A path of the copy, tried out in the original. */
+/* A path from the copy, verified in the original process. */
 struct trial {
     const struct answer *answer;
-    PyObject *name; /* borrowed; NULL: the frame is gone, or has another value there */
+    PyObject *name; /* borrowed; NULL: the frame is gone, or the variable has another value */
 };
 
 static int
@@ -437,7 +441,8 @@ is_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
     return FOUND;
 }
 
-/* Whether it still leads from its first object to the target: each is alive, for the one before refers to it. */
+/* True if the path still leads from its first object to the target.  Each object is alive, because the one before
+ * refers to it. */
 static bool
 leads_to(const struct answer *answer, const PyObject *target)
 {
@@ -450,7 +455,7 @@ leads_to(const struct answer *answer, const PyObject *target)
     return (uint64_t)(uintptr_t)target == answer->objects[answer->length - 1];
 }
 
-/* False: it is no path any more.  What `search` has are the modules of now. */
+/* Returns false if the path is no longer one.  The modules in `search` are those of now. */
 static bool
 try_out(const struct search *search, const struct answer *answer, const PyObject *target,
         struct path *path)
@@ -482,7 +487,7 @@ try_out(const struct search *search, const struct answer *answer, const PyObject
     return true;
 }
 
-/* All are held before the first tuple is made, which may let other threads run. */
+/* Takes the references of all paths before it makes the first tuple, because that may let other threads run. */
 static PyObject *
 list_of(struct search *search, const struct answer *answers)
 {
@@ -525,7 +530,7 @@ plus_root_paths(PyObject *targets, PyObject *own, int seconds)
 
     if (bytes != NULL &&
         PyBytes_GET_SIZE(bytes) != (Py_ssize_t)(search.count * sizeof(struct answer))) {
-        PyErr_BadInternalCall(); /* it is of the same code */
+        PyErr_BadInternalCall(); /* cannot happen: the copy runs the same code */
     }
     else if (bytes != NULL) {
         uint64_t since = plus_now_ns();

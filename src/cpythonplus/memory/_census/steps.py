@@ -30,7 +30,7 @@ class PathStep:
 
 
 def told_steps(steps: Sequence[Step], *, show_keys: bool) -> Iterator[PathStep]:
-    """Yield the steps of a way that the copy of the process has found."""
+    """Yield the steps of a path that was found in a copy of the process."""
     (how, label, kind), *others = steps
     in_namespace = False
     if how == "module":
@@ -62,7 +62,7 @@ def path_steps(
     *,
     show_keys: bool = False,
 ) -> Iterator[PathStep]:
-    """Yield the steps of a path that the extension has found."""
+    """Yield the steps of a path that `_native` has found."""
     in_namespace = False
     if type(root) is CodeType:
         yield PathStep(f"variable {name} of {root.co_qualname}()")
@@ -86,7 +86,7 @@ def path_steps(
 
 
 def _reference_word(how: str, label: object, shown: str, *, in_namespace: bool) -> str:
-    """Return `.name` or `[key]`, or nothing if it is neither.  shown: the key in words."""
+    """Return `.name` or `[key]`, or "" for other steps. shown: the key in words."""
     is_key = how in ("key", "interned")
     if how == "attribute" or (is_key and in_namespace and type(label) is str):
         return f".{label}"

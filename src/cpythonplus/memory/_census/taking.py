@@ -1,6 +1,6 @@
-"""Counts all objects, and names what was counted.
+"""Counts all objects, and names the counted ones.
 
-The counting is done in C at one go, the naming afterwards, while other threads run.
+`_native` counts without a break; names are found afterwards, while other threads run.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,20 +20,20 @@ _Sum = tuple[int, int]
 
 
 class _Class(NamedTuple):
-    """What was counted of one class."""
+    """The sums of one class."""
 
     type: type
     own: _Sum
     owned: _Sum
-    """Of these, the dicts that have an owner."""
+    """The part of `own` in dicts that have an owner."""
     dicts: _Sum
-    """Of its instances."""
+    """The dicts of its instances."""
     itself: _Sum
     dict_bytes: int
 
 
 class _Place(NamedTuple):
-    """What was counted of one namespace, or of one source file."""
+    """The sums of one namespace, or of one source file."""
 
     place: Any
     own: _Sum
@@ -46,14 +46,14 @@ class _Place(NamedTuple):
 def census() -> Census:
     """Count all objects of this interpreter, and the memory that they take.
 
-    These are the objects that the garbage collector knows (frozen ones, too), what they refer to,
-    what executing functions have in variables, and built-in classes. No code of the program runs,
-    and nothing is changed: no `__dict__` appears that was not there. The program stands still
-    meanwhile. Not seen is what only C code holds and tells nobody of, such as the elements of a
+    These are the objects that the garbage collector knows (frozen ones, too), their referents, the
+    values of variables of executing functions, and built-in classes. No code of the program runs,
+    and nothing is changed: no `__dict__` is created. The program is paused meanwhile. Objects that
+    only C code refers to, without telling the collector, are not seen, such as the elements of a
     structured numpy array that has objects.
 
-    Raises UnsupportedPlatform on a free-threaded build, and where the interpreter is not as it is
-    known; MemoryError where there is no room for what counting takes, 1 % of the heap.
+    Raises UnsupportedPlatform on a free-threaded build, and if the interpreter's structures are not
+    the known ones; MemoryError if there is no memory for counting, 1 % of the heap.
     """
     frozen, immortal, pause_ns, extra_bytes, classes, places, files, sizes, keys, values = (
         _native.memory_census()
@@ -95,7 +95,7 @@ def _same_name(counted: list[_Class], names: list[str]) -> tuple[CensusRow, ...]
 def _by_owner(
     counted: list[_Class], names: list[str], spaces: list[_Place]
 ) -> tuple[CensusRow, ...]:
-    """Return a row for each name, however many classes have it."""
+    """Return one row for each name, even if several classes have it."""
     owners = _owners(counted, names, spaces)
     sums = _summed((row.name, (row.objects, row.size_bytes)) for row in owners)
     return largest_first(CensusRow(name, *sum_) for name, sum_ in sums.items())
@@ -127,7 +127,7 @@ def _by_module(
 def _module_parts(
     counted: list[_Class], spaces: list[_Place], sources: list[_Place]
 ) -> Iterator[tuple[str, _Sum]]:
-    """Yield modules with objects and bytes; what goes to one is taken from that of its class."""
+    """Yield modules with objects and bytes; parts of one module are taken off their class's."""
     for each in counted:
         module = type_module(each.type) or "?"
         yield module, _minus(each.own, each.owned)
@@ -144,7 +144,7 @@ def _module_parts(
             yield module, (1, space.dict_bytes)
     modules = source_modules() if sources else {}
     for source in sources:
-        file = str.__str__(source.place)  # maybe of a class derived from str
+        file = str.__str__(source.place)  # may be of a class derived from str
         yield modules.get(file, file), source.own
         yield "builtins", _minus((0, 0), source.own)
 

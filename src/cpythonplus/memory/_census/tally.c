@@ -1,28 +1,28 @@
-/* Counts one object at a time, as the walk over the heap tells it, and makes nothing of Python meanwhile.
+/* Counts one object at a time as the walk over the heap tells it, and makes no Python object meanwhile.
  *
- *     by class        what the object takes itself: plus_parts_of(), measured in a way that is found once for its class
- *     by role         a dict that is the attributes of an instance, a module or a class is counted a second time, as
- *                     owned by that: the tables that are told by owner move it from dict to its owner
+ *     by class        the bytes of the object itself: plus_parts_of(); how to measure is found once for its class
+ *     by role         a dict with the attributes of an instance, a module or a class is counted a second time, as owned
+ *                     by that: the tables by owner move it from dict to its owner
  *     by place        functions and modules at their namespace, code at its file's name; names are found afterwards
  *     by size class   each block: the object, its table, its values
  *
- * A dict with one reference is its owner's alone, and needs no note.  One with more may be met as another's, too:
- * `shared` has those that were.  So a dict is owned once, by whom it is met first.
+ * A dict with one reference belongs to one owner and needs no note.  A dict with more references may be met with a
+ * second owner, so `shared` notes it.  Each dict counts for the owner that is met first.
  *
- * Records are known by addresses: classes, namespaces and names stay alive as the GIL is held, and plus_tally_hold() takes
- * a reference to each before anything of Python is made.  Giving them back runs any code, but the records stay
- * in place until all are given back. */
+ * Records are keyed by addresses.  Classes, namespaces and names stay alive while the GIL is held, and
+ * plus_tally_hold() takes a reference to each before any Python object is made.  Releasing the references may run any
+ * code, but the records stay in place until all are released. */
 #include "tally.h"
 
 #include <errno.h>
 
 #include "../../_interp/objects/layouts.h"
 
-/* What an object is to others. */
+/* The role of a class's objects. */
 enum role {
     PLAIN,
-    HAS_DICT, /* may have one */
-    FUNCTION, /* may have one, and belongs to a module */
+    HAS_DICT, /* may have a dict */
+    FUNCTION, /* may have a dict, and belongs to a module */
     CODE,
     CLASS,
     MODULE,
@@ -111,15 +111,15 @@ plus_size_class_limit(unsigned index)
                                       : (Py_ssize_t)1024 << (index - PLUS_SMALL_CLASSES);
 }
 
-/* A dict that somebody has for a namespace: its bytes; 0 if it is none or was counted as another's before, as with
- * the Borg pattern; -ENOMEM. */
+/* Returns the bytes of a dict that is an object's namespace.  0: it is no dict, or it was counted for another owner
+ * before, as with the Borg pattern. -ENOMEM. */
 static Py_ssize_t
 own_dict(struct plus_tally *tally, PyObject *dict)
 {
     if (dict == NULL || !PyDict_CheckExact(dict)) {
         return 0;
     }
-    /* With one reference it is its owner's alone. */
+    /* A dict with one reference belongs to its owner alone. */
     int is_new = Py_REFCNT(dict) == 1 ? 1 : plus_granules_add(&tally->shared, dict);
     if (is_new <= 0) {
         return is_new;
@@ -253,13 +253,13 @@ plus_tally_bytes(const struct plus_tally *tally)
            plus_record_table_bytes(&tally->files) + plus_granules_bytes(&tally->shared);
 }
 
-/* Giving a class back may run any code: the table is read slot by slot and is still whole. */
+/* Releasing a class may run any code.  The table is read slot by slot and is still whole. */
 static void
 hold_keys(const struct plus_tally *tally, bool release)
 {
     const struct plus_record_table *const tables[] = {&tally->classes, &tally->places,
                                                       &tally->files};
-    PyObject **key; /* a record begins with it */
+    PyObject **key; /* a record's first field */
 
     for (int i = 0; i < 3; i++) {
         for (size_t at = 0; (key = plus_record_table_next(tables[i], &at)) != NULL;) {

@@ -1,8 +1,8 @@
-/* What a census adds up: objects and bytes by class, by the module that functions, code and classes are from, and by
+/* The sums of a census: objects and bytes by class; by the module that functions, code and classes come from; and by
  * the size of blocks.
  *
- * All with the GIL held.  Nothing of Python is made: what is counted is known by its address, and must not go
- * before plus_tally_hold() or the end of the tally. */
+ * The GIL is held throughout.  No Python object is made.  Records refer to objects by address, so these objects must
+ * not be freed before plus_tally_hold() or the end of the tally. */
 #ifndef PLUS_MEMORY_TALLY_H
 #define PLUS_MEMORY_TALLY_H
 
@@ -20,31 +20,31 @@ struct plus_sum {
     Py_ssize_t objects, bytes;
 };
 
-/* Of one class.  A dict counts for `self` of dict, and for `owned` of it if it is that of an instance, a module or a
- * class, whose `dicts` it is. */
+/* The sums of one class.  A dict counts in `self` of dict.  A dict of attributes of an instance, a module or a class
+ * counts in `owned` of dict, too, and in `dicts` of that class. */
 struct plus_class_tally {
     PyTypeObject *type;
     struct plus_measuring how;
     unsigned role;
     struct plus_sum self, owned;
     struct plus_sum dicts;     /* of the instances */
-    struct plus_sum itself;    /* the class as an object: 1 or 0 */
-    Py_ssize_t own_dict_bytes; /* of its namespace */
+    struct plus_sum itself;    /* the class object: 1 or 0 */
+    Py_ssize_t own_dict_bytes; /* bytes of its namespace */
 };
 
-/* Of what belongs to a module: a namespace, or a file's name. */
+/* The sums of one namespace, or of one source file's name. */
 struct plus_place_tally {
     PyObject *place;
     struct plus_sum self;  /* functions and modules that have the namespace; code of the file */
     struct plus_sum dicts; /* of the functions */
     bool is_module;        /* some module has the namespace */
-    Py_ssize_t own_bytes;  /* the namespace itself; if is_module */
+    Py_ssize_t own_bytes;  /* bytes of the namespace; if is_module */
 };
 
 struct plus_tally {
     struct plus_record_table classes, places, files;
-    struct plus_class_tally *dict; /* that of `dict`, where owned dicts are */
-    struct plus_granules shared;   /* dicts met as somebody's that have other references, too */
+    struct plus_class_tally *dict; /* the record of `dict`, which has the owned dicts */
+    struct plus_granules shared;   /* dicts with several references that were met with an owner */
     Py_ssize_t frozen, immortal;
     struct plus_sum sizes[PLUS_SIZE_CLASSES];
 };
@@ -57,20 +57,20 @@ plus_tally_init(struct plus_tally *tally);
 int
 plus_tally_add(struct plus_tally *tally, PyObject *op, bool frozen);
 
-/* Bytes that the tally takes. */
+/* Returns the bytes that the tally takes. */
 size_t
 plus_tally_bytes(const struct plus_tally *tally);
 
-/* Takes a reference to every class, namespace and name, so that the interpreter may go on.  Once, and after it
- * nothing is added. */
+/* Takes a reference to every class, namespace and name, so that the interpreter may run.  Call it once; nothing may be
+ * added afterwards. */
 void
 plus_tally_hold(struct plus_tally *tally);
 
-/* Frees all; with held = true gives back what plus_tally_hold() took. */
+/* Frees the tally; with held = true releases the references of plus_tally_hold(). */
 void
 plus_tally_free(struct plus_tally *tally, bool held);
 
-/* The size that blocks of a size class have at most. */
+/* Returns the largest block of a size class, in bytes. */
 Py_ssize_t
 plus_size_class_limit(unsigned index);
 

@@ -1,1 +1,1 @@
-"""What `memory.cycles` consists of: garbage is found, keyed, named and told."""
+"""The parts of `memory.cycles`: they find garbage, key it, name its causes and report them."""

@@ -1,4 +1,4 @@
-"""What to do about a cycle, in a few words."""
+"""Advice for breaking a cycle, in a few words."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ __all__ = [
 
 
 def for_exception(steps: Sequence[str], others: Sequence[str] = ()) -> str:
-    """Return how to let go of an exception.
+    """Return advice for releasing an exception.
 
-    steps: of the access path: `self`, `.errors`, `[]`.  others: variables to be cleared with it.
+    steps: the access path: `self`, `.errors`, `[]`. others: variables to be cleared with it.
     """
     name, *rest = filter(None, steps)
     if name == "sys.exception()":
@@ -30,7 +30,7 @@ def for_exception(steps: Sequence[str], others: Sequence[str] = ()) -> str:
 
 
 def for_attribute(name: str, rest: Sequence[str]) -> str:
-    """Return how to let go of an exception in an attribute of `name`, or in what that has."""
+    """Return advice for an exception in an attribute of `name`, or behind such an attribute."""
     last = max(n for n, step in enumerate(rest) if step.startswith("."))
     if rest[last].startswith("._") and name != "self":
         return f"del {name} on every exit path (finally: del {name})"
@@ -44,7 +44,7 @@ def _has_attribute(steps: Sequence[str]) -> bool:
 
 
 def for_snapshot() -> str:
-    """Return what to do about a copy of a frame's variables that stays in the frame."""
+    """Return advice for a copy of a frame's variables that stays in the frame."""
     return (
         "its f_locals were read, which keeps a copy before 3.13: call"
         " traceback.clear_frames() afterwards"
@@ -52,7 +52,7 @@ def for_snapshot() -> str:
 
 
 def for_closure(steps: Sequence[str], function: str) -> str:
-    """Return how to open a cycle of functions that refer to one another."""
+    """Return advice for functions that refer to one another."""
     variable = "".join(steps)
     if variable.endswith("]"):
         container = "".join(steps[:-1])
@@ -64,12 +64,12 @@ def for_closure(steps: Sequence[str], function: str) -> str:
 
 
 def for_class(name: str) -> str:
-    """Return what to do about a class that is made again and again."""
+    """Return advice for a class that is made again and again."""
     return f"create {name} once, at module level, or cache it"
 
 
 def for_frame(steps: Sequence[str]) -> str:
-    """Return how to let go of a frame or of what runs in it."""
+    """Return advice for a frame, or for a function that runs in it."""
     name = steps[0]
     if name == "self" and len(steps) > 1:
         return f"set {''.join(steps)} to None when done"
@@ -77,12 +77,12 @@ def for_frame(steps: Sequence[str]) -> str:
 
 
 def for_namespace(name: str) -> str:
-    """Return what to do about functions that were made by ``exec``."""
+    """Return advice for functions that were made by ``exec``."""
     return f"keep {name} and reuse it, or clear its namespace when done"
 
 
 def for_instances(steps: Sequence[str]) -> str:
-    """Return what to do about objects that refer to one another."""
+    """Return advice for objects that refer to one another."""
     variable = "".join(steps)
     if variable.endswith("]"):
         return f"put a weakref.ref into {''.join(steps[:-1])}, or clear it when done"

@@ -1,7 +1,7 @@
 """A function's instructions, as far as they tell where something is stored.
 
-From the bytecode and not from the source, which may not be there or be another by now.  Not by
-`dis.get_instructions`, which calls `repr` on constants, and these may be of any class.
+They come from the bytecode, because the source may be missing or changed. `dis.get_instructions` is
+not used: it calls `repr` on constants, which may be of any class.
 """
 
 import dis
@@ -18,9 +18,9 @@ class Step(NamedTuple):
     """An instruction.
 
     what: 'load' or 'store' a variable, 'attribute' to read, 'set' an attribute, 'item' to be
-    stored, 'constant' to load, 'jump' ahead, or 'other'.  name: of that variable or attribute; a
-    constant as one writes it, "" if it is no string, number or tuple of strings; the address that
-    is jumped to; the instruction's own name.  line: 0 if unknown.  address: in code units' bytes.
+    stored, 'constant' to load, 'jump' ahead, or 'other'. name: the variable or attribute; the
+    literal of a constant, "" if it is no string, number or tuple of strings; the target address of
+    a jump; else the instruction's own name. line: 0 if unknown. address: in bytes.
     """
 
     what: str
@@ -32,10 +32,10 @@ class Step(NamedTuple):
 _Positions = Mapping[tuple[str, str], Sequence[int]]
 
 _CACHE_LIMIT: Final = 4000
-# By id: code objects are equal although they come from different files.
+# By id: code objects of different files may be equal.
 _cache: Final[dict[int, tuple["weakref.ref[CodeType]", tuple[Step, ...], _Positions]]] = {}
 
-# Instructions with a name: what they do, and how far the name's number is shifted up.
+# Instructions with a name: their `what`, and how far the name's index is shifted up.
 _NAMED: Final = {
     "LOAD_ATTR": ("attribute", 1 if sys.version_info >= (3, 12) else 0),
     "LOAD_METHOD": ("attribute", 0),
@@ -59,9 +59,9 @@ def steps(code: CodeType) -> tuple[Step, ...]:
 
 
 def positions(code: CodeType, what: str, name: str) -> Sequence[int]:
-    """Return the places in `steps(code)` of the steps that do `what` to `name`.
+    """Return the indices in `steps(code)` of the steps that do `what` to `name`.
 
-    To name one cause, the methods of a class and its bases are asked some hundred times.
+    Cached: naming one cause asks the methods of a class and its bases some hundred times.
     """
     return _known(code)[1].get((what, name), ())
 
@@ -94,7 +94,7 @@ def _decode(code: CodeType) -> Iterator[Step]:
 
 
 class _Names:
-    """What the arguments of instructions stand for in one code object."""
+    """The meanings of instructions' arguments in one code object."""
 
     __slots__ = ("_attributes", "_constants", "_variables")
 
@@ -106,7 +106,7 @@ class _Names:
         self._constants = code.co_consts
 
     def meaning(self, operation: str, argument: int, address: int) -> Iterator[tuple[str, str]]:
-        """Yield what an instruction does and to what; two for those that do two things."""
+        """Yield the `what` and the name of an instruction; two pairs if it does two things."""
         if "_FAST" in operation or operation.endswith("_DEREF"):
             yield from self._variable(operation, argument)
         elif operation in _NAMED:
@@ -130,7 +130,11 @@ class _Names:
         return repr(value) if type(value) is str or type(value) is int else ""
 
     def _variable(self, operation: str, argument: int) -> Iterator[tuple[str, str]]:
-        """Two at once since 3.13, such as STORE_FAST_LOAD_FAST: the first is in the upper bits."""
+        """Yield the pairs of an instruction with variables.
+
+        Since 3.13 instructions such as STORE_FAST_LOAD_FAST have two: the first is in the upper
+        bits.
+        """
         kinds = [word for word in operation.split("_") if word in ("LOAD", "STORE", "DELETE")]
         numbers = [argument] if len(kinds) < 2 else [argument >> 4, argument & 15]  # noqa: PLR2004
         for kind, number in zip(kinds, numbers, strict=False):

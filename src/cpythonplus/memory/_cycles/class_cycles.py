@@ -1,4 +1,4 @@
-"""Naming the classes that are made while the program runs: each of them refers to itself."""
+"""Names the classes that are made while the program runs: each of them refers to itself."""
 
 import gc
 import sys
@@ -34,8 +34,8 @@ _module_dict: Final = vars(ModuleType)["__dict__"].__get__
 def find(component: Component, members: Sequence[int]) -> Finding | None:
     """Name the first class of the component; None: there is none.
 
-    Since 3.14 functions of a class may refer to its dict, or to the namespace that its body was
-    executed in, which makes cycles of their own: both count as the class.
+    Since 3.14 functions of a class may refer to its dict, or to the namespace of its body, and so
+    form cycles of their own: both count as the class.
     """
     bodies = {each: _body(component, each) for each in members}
     for each in members:
@@ -52,11 +52,11 @@ def find(component: Component, members: Sequence[int]) -> Finding | None:
     return None
 
 
-_Body = tuple[str, str, Mapping[str, Any]]  # qualified name, module, and what is in the body
+_Body = tuple[str, str, Mapping[str, Any]]  # qualified name, module, and the namespace of the body
 
 
 def _body(component: Component, here: int) -> _Body | None:
-    """Return what a cell ``__classdict__`` refers to: the namespace of a class's body."""
+    """Return the namespace of a class's body, if the object is a cell ``__classdict__``."""
     if type(component.objects[here]) is not CellType:
         return None
     for there in component.out[here]:
@@ -93,11 +93,11 @@ def _cause(qualname: str, place: Place) -> Cause:
 
 
 def place_of_class(kind: type) -> Place:
-    """Return where a class was made, as far as it and its module tell."""
+    """Return the place where a class was made, as far as it and its module tell."""
     place = _place(type_qualname(kind), type_module(kind), type_dict(kind))
     if place.line:
         return place
-    # Made for an instance of its own, as by `unittest.mock`: ``type(cls.__name__, bases, {})``.
+    # The class was made for one instance, as by `unittest.mock`: ``type(cls.__name__, bases, {})``.
     for code in methods(kind):
         line = calls_type(code) if code.co_name == "__new__" else 0
         if line:
@@ -125,7 +125,7 @@ def _place(qualname: str, module: str, fields: Mapping[str, Any]) -> Place:
 
 
 def _own_methods(name: str, fields: Mapping[str, Any]) -> Iterator[CodeType]:
-    """Yield the code of what was defined in the class's own body."""
+    """Yield the code of functions that were defined in the class's own body."""
     for value in fields.values():
         function = function_of(value)
         if function is not None:
@@ -135,7 +135,7 @@ def _own_methods(name: str, fields: Mapping[str, Any]) -> Iterator[CodeType]:
 
 
 def _namespace(module: str, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the namespace of the module that the class is from, {} if it is not there."""
+    """Return the namespace of the class's module, {} if it is not there."""
     for value in fields.values():
         if type(value) is FunctionType:
             name = globals_of(value).get("__name__")
@@ -148,7 +148,8 @@ def _namespace(module: str, fields: Mapping[str, Any]) -> dict[str, Any]:
 def _place_of_call(namespace: dict[str, Any], name: str, function: str) -> Place:
     """Return the only function in the module that has the name as a constant.
 
-    Such as ``type("Name", ...)``; else the only one that calls ``type`` to make a class.
+    An example is ``type("Name", ...)``. If there is none, return the only one that calls ``type``
+    to make a class.
     """
     codes = list(_codes(namespace))
     named = [
@@ -166,7 +167,7 @@ def _place_of_call(namespace: dict[str, Any], name: str, function: str) -> Place
 
 
 def _codes(namespace: dict[str, Any]) -> Iterator[CodeType]:
-    """Yield the code of a module's functions and methods, and what is nested in it."""
+    """Yield the code of a module's functions and methods, and the code nested in it."""
     file = namespace.get("__file__")
     waiting: list[CodeType] = []
     for value in list(namespace.values()):

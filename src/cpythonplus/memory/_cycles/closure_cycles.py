@@ -1,4 +1,4 @@
-"""Naming what refers to a function that refers to it by a free variable."""
+"""Names the holder of a function that refers to the holder by a free variable."""
 
 from collections.abc import Sequence
 from types import CellType, CodeType, FunctionType
@@ -21,7 +21,7 @@ _get_closure = FunctionType.__dict__["__closure__"].__get__
 
 
 class _Holder(NamedTuple):
-    """What refers to functions with closures.  path: how one writes it."""
+    """An object that refers to functions with closures. path: its spelling."""
 
     here: int
     targets: list[tuple[int, Edge]]
@@ -64,7 +64,7 @@ def _holders(
 
 
 def _path(component: Component, here: int, edge: Edge, there: int) -> Path | None:
-    """Return the way to a function; to one in a cell by the variable of the outermost scope."""
+    """Return the path to a function; if it is in a cell, by the variable of the outermost scope."""
     if edge.role is Role.VARIABLE:
         return Path(component.objects[here], edge.name, (), (), there)
     best: tuple[tuple[bool, int, int], Path] | None = None
@@ -78,7 +78,7 @@ def _path(component: Component, here: int, edge: Edge, there: int) -> Path | Non
 
 
 def _rank(component: Component, holder: _Holder) -> tuple[int, ...]:
-    """Attributes and containers first, then variables named as their function, then by line."""
+    """Order: attributes and containers, then variables named as their function, then by line."""
     function = component.objects[holder.targets[0][0]]
     path = holder.path
     if path is None or type(function) is not FunctionType:
@@ -99,7 +99,7 @@ def _cause(
     stored = _place(component, path, function)
     names = [_name(each) for each in others if type(each) is FunctionType and each is not function]
     kept = f"function {_name(function)}"
-    # Not how many functions hang together, which differs between calls.
+    # The number of functions in the cycle differs between calls, so it is not told.
     other = names[0] if len(names) == 1 else ""
     return Cause(
         kind=Kind.CLOSURE,
@@ -120,9 +120,9 @@ def _cause(
 
 
 def _place(component: Component, path: Path, function: FunctionType) -> Stored:
-    """Return the function whose variable it is, and the line that stores what `path` names.
+    """Return the function that has the variable, and the line that stores the object at `path`.
 
-    By the code's name: functools.wraps gives functions the names of others.
+    The code's name is used: functools.wraps gives functions the names of others.
     """
     code = function.__code__
     if not path.stored_parts and path.variable == code.co_name:
@@ -134,7 +134,7 @@ def _place(component: Component, path: Path, function: FunctionType) -> Stored:
 
 
 def _defined_at(code: CodeType) -> Place:
-    """Return where an inner function is defined, in the outer one."""
+    """Return the line of an inner function's definition, in the outer function."""
     scope = code.co_qualname.rpartition(".<locals>.")[0]
     return Place(code.co_filename, code.co_firstlineno, scope)
 

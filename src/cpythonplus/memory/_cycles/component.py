@@ -24,7 +24,7 @@ class Component:
     __slots__ = ("_cut", "_cut_pairs", "_edges", "back", "objects", "out")
 
     def __init__(self, objects: Iterable[object]) -> None:
-        """objects: as they are now; the graph is taken at once, names when asked for."""
+        """Build the graph of the objects at once; names are found on demand."""
         self.objects = {id(each): each for each in objects}
         self.out: dict[int, tuple[int, ...]] = {}
         self.back: dict[int, list[int]] = defaultdict(list)
@@ -63,7 +63,7 @@ class Component:
         return found
 
     def _edges_of(self, here: int) -> Iterator[tuple[Edge, object]]:
-        """Yield edges as `edges` does; attributes' dicts and closures by what they belong to."""
+        """Yield edges as `edges` does; attributes' dicts and closures are read through owners."""
         value = self.objects[here]
         function = self.function_of_closure(here)
         if function is not None:
@@ -76,7 +76,7 @@ class Component:
         return edges(value)
 
     def function_of_closure(self, here: int) -> FunctionType | None:
-        """Return the function whose closure it is; None: it is something else."""
+        """Return the function that has this closure; None: the object is something else."""
         for each in self.back[here] if type(self.objects[here]) is tuple else ():
             function = self.objects[each]
             if type(function) is FunctionType and id(_get_closure(function)) == here:
@@ -84,7 +84,7 @@ class Component:
         return None
 
     def frame_of_snapshot(self, here: int) -> object | None:
-        """Return the frame or generator whose variables this dict is a copy of; None: no copy."""
+        """Return the frame or generator whose variables this dict copies; None: it is no copy."""
         if type(self.objects[here]) is dict:
             for each in self.back[here]:
                 if frame_of(self.objects[each]) and SNAPSHOT in self.edges(each, here):
@@ -92,7 +92,7 @@ class Component:
         return None
 
     def _owner_of_attributes(self, here: int) -> object | None:
-        """Return the object whose attributes this dict has; None: it is a dict of its own."""
+        """Return the object whose attributes this dict has; None: it is an ordinary dict."""
         for each in self.back[here]:
             owner = self.objects[each]
             if is_type(owner) or attribute_dict(owner) is self.objects[here]:
@@ -100,7 +100,7 @@ class Component:
         return None
 
     def owner(self, here: int) -> object:
-        """Return what is meant by an object: the instance by its dict, what is in a cell."""
+        """Return the object that a reader means: the instance of a dict, the content of a cell."""
         value = self.objects[here]
         if type(value) is dict:
             owner = self._owner_of_attributes(here)
@@ -112,7 +112,7 @@ class Component:
     # ---- cutting --------------------------------------------------------------------------------
 
     def cut(self, cuts: Iterable[Cut]) -> None:
-        """Leave these out from now on."""
+        """Leave these references out from now on."""
         for each in cuts:
             if each not in self._cut:
                 self._cut.add(each)
@@ -120,7 +120,7 @@ class Component:
                     self._cut_pairs[each[:2]] += 1
 
     def mend(self, cuts: Iterable[Cut]) -> None:
-        """Put these back."""
+        """Put these references back."""
         for each in cuts:
             if each in self._cut:
                 self._cut.discard(each)
@@ -128,7 +128,7 @@ class Component:
                     self._cut_pairs[each[:2]] -= 1
 
     def following(self, here: int) -> Iterator[int]:
-        """Yield what is referred to by what has not been cut."""
+        """Yield the referents, along references that have not been cut."""
         for there in self.out[here]:
             if there not in self._cut and (
                 not self._cut_pairs.get((here, there)) or self.edges(here, there)
@@ -136,7 +136,7 @@ class Component:
                 yield there
 
     def preceding(self, here: int) -> Iterator[int]:
-        """Yield what refers to it, by what has not been cut."""
+        """Yield the referrers, along references that have not been cut."""
         if here not in self._cut:
             for each in self.back[here]:
                 if not self._cut_pairs.get((each, here)) or self.edges(each, here):
@@ -145,7 +145,7 @@ class Component:
     def references_to(
         self, targets: Iterable[int], inside: Container[int]
     ) -> Iterator[tuple[int, int, Edge]]:
-        """Yield (holder, target, reference) of what somebody wrote, from what is `inside`."""
+        """Yield (holder, target, reference) for references of the program, from `inside`."""
         for there in targets:
             for here in self.preceding(there):
                 for edge in self.edges(here, there) if here in inside else ():
@@ -155,8 +155,8 @@ class Component:
     def cyclic(self, inside: Iterable[int]) -> list[list[int]]:
         """Return the strongly connected components of a part that have a cycle.
 
-        Without recursion, since components may be long chains: Tarjan's algorithm, with the state
-        of each call on a list.
+        Tarjan's algorithm without recursion, because components may be long chains: the state of
+        each call is on a list.
         """
         members = dict.fromkeys(inside)
         seen: dict[int, int] = {}
@@ -191,7 +191,7 @@ class Component:
 
 
 def _close(open_: dict[int, None], first: int) -> list[int]:
-    """Take from the end of the open ones those that were opened since `first`, and it."""
+    """Remove `first`, and all that were opened after it, from the end of the open ones."""
     result = []
     while True:
         last, _ = open_.popitem()

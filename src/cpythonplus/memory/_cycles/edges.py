@@ -1,4 +1,4 @@
-"""The references that an object holds, each with the name one would write for it."""
+"""The references of an object, each with its spelling in a program."""
 
 import collections
 import enum
@@ -34,12 +34,12 @@ __all__ = ["SNAPSHOT", "Edge", "Role", "edges", "frame_of", "is_running"]
 
 
 class Role(enum.Enum):
-    """What a reference is good for when a cycle is to be named."""
+    """The use of a reference for naming a cycle."""
 
     NATURAL = enum.auto()
-    """How exceptions, tracebacks, frames and functions hang together; nobody wrote it."""
+    """A reference between exceptions, tracebacks, frames and functions that no program text has."""
     VARIABLE = enum.auto()
-    """A local or free variable: where a name begins."""
+    """A local or free variable; a name begins with it."""
     PART = enum.auto()
     """An attribute or an item that can be stored again."""
     INDEX = enum.auto()
@@ -49,7 +49,7 @@ class Role(enum.Enum):
 
 
 class Edge(NamedTuple):
-    """One reference.  name: the variable, or what follows the holder: ``.error``, ``[1]``."""
+    """One reference. name: the variable, or the text after the holder: ``.error``, ``[1]``."""
 
     name: str
     role: Role
@@ -57,7 +57,7 @@ class Edge(NamedTuple):
 
 _Reached = Iterator[tuple[Edge, object]]
 
-_OPTIMIZED: Final = 1  # co_flags: locals in slots, so reading them runs no code
+_OPTIMIZED: Final = 1  # co_flags: locals are in slots, so reading them runs no code
 _HIDDEN: Final = Edge("", Role.HIDDEN)
 _NATURAL: Final = Edge("", Role.NATURAL)
 _ITEM: Final = Edge("[]", Role.PART)
@@ -78,12 +78,12 @@ _BODIES: Final = {
 
 
 def is_running(value: object) -> bool:
-    """Whether it is a frame, or what has one: a generator or a coroutine."""
+    """Whether it is a frame, a generator or a coroutine."""
     return type(value) is FrameType or id(type(value)) in _BODIES
 
 
 def frame_of(value: object) -> FrameType | None:
-    """Return a frame itself, or that of a generator; None: it is something else, or finished."""
+    """Return a frame, or that of a generator; None: another object, or a finished generator."""
     if type(value) is FrameType:
         return value
     body = _BODIES.get(id(type(value)))
@@ -91,9 +91,9 @@ def frame_of(value: object) -> FrameType | None:
 
 
 def edges(value: object) -> _Reached:
-    """Yield what can be named among the references of an object; the same target may come twice.
+    """Yield those references of an object that have names; the same target may come twice.
 
-    Only for garbage: dicts of attributes and frames of generators come into being.
+    Call this for garbage only: it creates dicts of attributes and frames of generators.
     """
     reader = _READERS.get(id(type(value)))
     if reader is not None:
@@ -111,7 +111,7 @@ def _frame_edges(frame: FrameType) -> _Reached:
 
 
 def _generator_edges(generator: object) -> _Reached:
-    # Its own references first: asking for the frame adds one.
+    # The generator's references first: asking for the frame adds one.
     held = gc.get_referents(generator)
     frame = frame_of(generator)
     if frame is not None:
@@ -120,12 +120,12 @@ def _generator_edges(generator: object) -> _Reached:
 
 
 def _variables(frame: FrameType, held: list[object]) -> _Reached:
-    """Yield what a frame's variables are; held: all that the frame, or its generator, refers to."""
+    """Yield a frame's variables; held: all referents of the frame, or of its generator."""
     code = _f_code(frame)
     function = _function(code, held)
     yield _NATURAL, function
     if not code.co_flags & _OPTIMIZED:
-        # A module's or a class's body: its variables are in a mapping, perhaps of a user's class.
+        # The body of a module or a class has its variables in a mapping, perhaps of a user's class.
         for value in held:
             if type(value) is dict:
                 yield from ((Edge(k, Role.VARIABLE), v) for k, v in value.items() if _is_str(k))
@@ -139,7 +139,7 @@ def _variables(frame: FrameType, held: list[object]) -> _Reached:
 def _snapshot(function: FunctionType | None, held: list[object]) -> _Reached:
     """Yield the copy of the variables that reading ``f_locals`` before 3.13 leaves in a frame.
 
-    The collector visits it before the frame's function, and the variables after that.
+    The collector visits the copy first, then the frame's function, then the variables.
     """
     for value in held:
         if value is function:
@@ -161,7 +161,7 @@ def _cells(
     values: dict[str, object],
     held: list[object],
 ) -> _Reached:
-    """Yield the cells by the variables whose values are in them."""
+    """Yield the cells of variables, with the variables' names."""
     free = {}
     if function is not None:
         closure = _function_closure(function) or ()
@@ -248,7 +248,7 @@ def _attributes(value: object) -> _Reached:
 
 
 def attribute_items(attributes: dict[Any, object]) -> _Reached:
-    """Yield what is in the dict of an instance's, a function's or a module's attributes."""
+    """Yield the attributes in the dict of an instance, a function or a module."""
     for name, value in dict.items(attributes):
         if _is_str(name):
             yield Edge(f".{name}", Role.PART), value

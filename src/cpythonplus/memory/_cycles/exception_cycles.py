@@ -1,4 +1,4 @@
-"""Naming what keeps an exception alive that keeps, by its traceback, the frames it came through."""
+"""Names the holder of an exception whose traceback keeps the frames that it came through."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,10 +33,10 @@ _NOWHERE: Final = Stored(Place(), ("",))
 
 
 class _Holder(NamedTuple):
-    """What refers to exceptions or tracebacks.
+    """An object that refers to exceptions or tracebacks.
 
-    here: it, by its id.  variable: which one, if it is a frame or a generator.  targets: what it
-    refers to, with the references.
+    here: its id. variable: the variable's name, if it is a frame or a generator. targets: its
+    referents, with the references.
     """
 
     here: int
@@ -44,7 +44,7 @@ class _Holder(NamedTuple):
     targets: list[tuple[int, Edge]]
 
     def first(self, component: Component) -> tuple[int, Edge]:
-        """Return the reference to name it by: to an exception rather than to a traceback."""
+        """Return the reference that names it: to an exception rather than to a traceback."""
         for there, edge in self.targets:
             if is_exception(component.objects[there]):
                 return there, edge
@@ -60,7 +60,7 @@ def is_error(value: object) -> bool:
 
 
 def find(component: Component, members: Sequence[int]) -> Finding | None:
-    """Name one variable, attribute or container that has to let go; None: there is none."""
+    """Name one variable, attribute or container that has to release them; None: there is none."""
     if not any(is_error(component.objects[each]) for each in members):
         return None
     holders = _holders(component, members)
@@ -115,12 +115,12 @@ def _in_variable(
 
 
 def _owner(component: Component, holder: _Holder) -> object:
-    """Return the frame or generator that has the variable, perhaps in a copy of its variables."""
+    """Return the frame or generator that has the variable, or whose copy of variables has it."""
     return component.frame_of_snapshot(holder.here) or component.objects[holder.here]
 
 
 def _same_code(component: Component, one: _Holder, other: _Holder) -> bool:
-    """Whether they are frames of one function: a recursive one, or one that was called again."""
+    """Whether both are frames of one function: a recursive one, or one that was called again."""
     frames = [frame_of(_owner(component, each)) for each in (one, other)]
     return (
         frames[0] is not None and frames[1] is not None and (frames[0].f_code is frames[1].f_code)
@@ -128,7 +128,7 @@ def _same_code(component: Component, one: _Holder, other: _Holder) -> bool:
 
 
 def _beside(component: Component, one: _Holder, other: _Holder, stored: Stored) -> bool:
-    """Whether `one` is the traceback beside `other`: ``kind, error, traceback = exc_info()``."""
+    """Whether `one` is the traceback next to `other`: ``kind, error, traceback = exc_info()``."""
     there, _ = one.first(component)
     if is_exception(component.objects[there]) or one.variable == _HANDLED:
         return False
@@ -142,7 +142,7 @@ def _beside(component: Component, one: _Holder, other: _Holder, stored: Stored) 
 
 
 def _best_path(component: Component, holder: _Holder) -> tuple[Path | None, Stored]:
-    """Return the way to the holder that names it best, and where it is stored."""
+    """Return the path to the holder that names it best, and the place of the store."""
     there, edge = holder.first(component)
     best: tuple[tuple[int, ...], Path | None, Stored] = ((9,), None, _NOWHERE)
     for path in paths_to(component, holder.here, edge):
@@ -181,7 +181,7 @@ def _in_object(
 
 
 def _alike(component: Component, one: _Holder, other: _Holder, edge: Edge) -> bool:
-    """Whether both are instances of one class that hold theirs in the same attribute."""
+    """Whether both are instances of one class that hold exceptions in the same attribute."""
     kinds = [type(component.objects[each.here]) for each in (one, other)]
     return one is not other and kinds[0] is kinds[1] is not dict and one.targets[0][1] == edge
 
@@ -190,7 +190,7 @@ def _alike(component: Component, one: _Holder, other: _Holder, edge: Edge) -> bo
 
 
 def _among_exceptions(component: Component, members: Sequence[int]) -> Finding | None:
-    """Name what links exceptions that are causes or contexts of one another."""
+    """Name the link between exceptions that are causes or contexts of one another."""
     errors = [each for each in members if is_exception(component.objects[each])]
     cycle = shortest(component, errors, members)
     if not cycle:
@@ -205,7 +205,7 @@ def _among_exceptions(component: Component, members: Sequence[int]) -> Finding |
     return Finding(_cause(component, stored, hop.there, ()), cuts)
 
 
-# ---- what comes of it ---------------------------------------------------------------------------
+# ---- the finding --------------------------------------------------------------------------------
 
 
 def _place(component: Component, path: Path, there: int) -> Stored:
@@ -221,7 +221,7 @@ def _place(component: Component, path: Path, there: int) -> Stored:
 def _passed_at(error: object, frame: object) -> int:
     """Return the line at which an exception first came through a frame, 0 if it did not.
 
-    Where it was raised again, the traceback has the frame once more, and before.
+    If it was raised again, the traceback has the frame again in front of the first entry.
     """
     lines = [entry.tb_lineno for entry in _entries(error) if entry.tb_frame is frame]
     return lines[-1] if lines else 0

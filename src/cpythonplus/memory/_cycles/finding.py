@@ -1,4 +1,4 @@
-"""What each kind of cycle is looked up with, and what comes of it."""
+"""The result of naming a cycle."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

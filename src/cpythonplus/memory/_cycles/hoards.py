@@ -1,4 +1,4 @@
-"""Exceptions that are still referenced, and what their tracebacks keep."""
+"""Exceptions that are still referenced, and the objects that their tracebacks keep."""
 
 import sys
 from types import TracebackType
@@ -12,22 +12,22 @@ from cpythonplus.memory._cycles.report import Hoard
 __all__ = ["find_hoards"]
 
 _LARGE_BYTES = 16 * 1024
-"""Below that an exception that lives is nobody's trouble."""
+"""Smaller hoards are left out."""
 _NAMED_MAX = 500
-"""So many exceptions get their holder looked for; the others count with those of their line."""
+"""The most exceptions whose holder is looked for; others count with those of their line."""
 
 
 def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
-    """Return what exceptions that are still referenced keep, largest first.
+    """Return the exceptions that are still referenced, those that keep most first.
 
-    An exception keeps its traceback, that the frames, and these all variables that their functions
-    had. Counted is what would go with the traceback because nothing else refers to it.  Exceptions
-    of one type from one line, held at one place, are one hoard; those that keep less than
-    `min_bytes` together are left out, and so is what the calling thread handles just now.
+    An exception keeps its traceback, the traceback its frames, and these all variables of their
+    functions. Only objects that would be freed with the traceback count. Exceptions of one type
+    from one line, held at one place, are one hoard. Hoards that keep less than `min_bytes` together
+    are left out, and so are the exceptions that the calling thread is handling.
 
-    Looks at every object that the collector knows, some times: 0.1 s for a million of them. What
-    `gc.freeze()` hid is seen, too. Runs no user code. Raises UnsupportedPlatform on a free-threaded
-    build.
+    Looks at every object that the collector knows, several times: 0.1 s for a million of them.
+    Objects hidden by `gc.freeze()` are seen, too. Runs no user code. Raises UnsupportedPlatform on
+    a free-threaded build.
     """
     _native.memory_refuse_free_threaded()
     handled = _handled_here()
@@ -61,7 +61,7 @@ def _add_others(
     held: list[tuple[int, int]],
     named: set[int],
 ) -> None:
-    """Count those whose holder was not looked for with the most of their type and line."""
+    """Count exceptions without a known holder with the largest group of their type and line."""
     most: dict[tuple[str, Place], tuple[str, Place, str]] = {}
     for group in sorted(groups, key=lambda each: groups[each][0]):
         most[group[:2]] = group
@@ -93,7 +93,7 @@ _context_of = BaseException.__dict__["__context__"].__get__
 
 
 def _origin(traceback: TracebackType) -> tuple[Place, int]:
-    """Return where it was raised, and the number of frames."""
+    """Return the place where it was raised, and the number of frames."""
     frames = 1
     while traceback.tb_next is not None:
         traceback = traceback.tb_next

@@ -1,7 +1,7 @@
-"""Who refers to an object, as a path that a reader of the program finds: `drive(): last`.
+"""Finds the holder of an object, as a path that a reader of the program understands.
 
-Runs no user code: instances are asked by type and identity only, attributes are found in the
-descriptors of slots and in dicts.
+An example is `drive(): last`. Runs no user code: instances are compared by type and identity only,
+and attributes are read from slot descriptors and dicts.
 """
 
 import gc
@@ -26,7 +26,7 @@ from cpythonplus.memory._cycles.looking import (
 __all__ = ["every_object", "find_holders"]
 
 _LEVELS = 5
-"""So many containers may lie in each other: holder.attribute -> dict -> list -> exception."""
+"""The most containers inside each other: holder.attribute -> dict -> list -> exception."""
 # By id: a metaclass may have its own __eq__ and __hash__.
 _PLAIN = {id(kind) for kind in (list, tuple, set, frozenset, deque)}
 _OWN = tuple(__file__.rpartition("/memory/")[0] + room for room in ("/memory/", "/_doctor/"))
@@ -36,7 +36,7 @@ _names_of_module = vars(ModuleType)["__dict__"].__get__
 
 
 class _Search:
-    """One object whose holder is looked for: the path so far, behind what was found last."""
+    """The search for the holder of one object; path: the steps from `target` to the object."""
 
     __slots__ = ("found", "path", "target")
 
@@ -47,12 +47,12 @@ class _Search:
 
 
 def every_object(kind: type[BaseException] | None = None) -> list[object]:
-    """Return all that the collector knows, frozen objects too, to be let go of soon.
+    """Return all objects that the collector knows, with frozen ones; release the list soon.
 
-    kind: BaseException: all exceptions, perhaps among other objects; sooner than all.
+    kind: BaseException: all exceptions, perhaps among other objects; faster than all objects.
 
-    Not `gc.get_objects()`: a tuple that another thread is just filling (`tuple(rows)`) would have a
-    second reference, and that thread an error.
+    Not `gc.get_objects()`: if another thread is just filling a tuple (`tuple(rows)`), a second
+    reference to the tuple would make that thread fail.
     """
     try:
         return _native.memory_gc_objects_of(kind)
@@ -63,11 +63,11 @@ def every_object(kind: type[BaseException] | None = None) -> list[object]:
 def find_holders(
     objects: list[object], targets: Sequence[object], own: Sequence[object]
 ) -> list[str]:
-    """Return for each target who holds it: `last in drive() (loop.py:12)`, `app.errors[]`.
+    """Return the holder of each target: `last in drive() (loop.py:12)`, `app.errors[]`.
 
-    objects: `every_object()`; own: those containers that do not count, the caller's.
-    Several may hold it; variables of running functions and of modules are named first. "?" where
-    only C code holds it.
+    objects: `every_object()`; own: the caller's containers, which do not count. If an object has
+    several holders, variables of running functions and of modules come first. "?" if only C code
+    holds it.
     """
     running = {id(value): place for value, place in _running_variables()}
     modules = {
@@ -86,7 +86,7 @@ def find_holders(
         waiting = [search for search in waiting if not search.found]
         if not waiting:
             break
-        # Many exceptions of one list have the same target from the second level on.
+        # From the second level on, many exceptions of one list have the same target.
         targets_now = {id(search.target): search.target for search in waiting}
         found = _native.memory_referrers_among(objects, list(targets_now.values()))
         referrers = dict(zip(targets_now, found, strict=True))
@@ -100,7 +100,7 @@ def find_holders(
 
 
 def _handlers() -> Iterator[tuple[int, str]]:
-    """Yield the exceptions that threads handle just now, by identity, and where."""
+    """Yield the exceptions that threads handle just now, by identity, and their places."""
     for current in list(sys._current_exceptions().values()):  # noqa: SLF001  # as above
         error: Any = current
         if sys.version_info < (3, 12):
@@ -135,7 +135,7 @@ def _joined(place: tuple[str, str], path: str) -> str:
 
 
 def _go_on(search: _Search, referrers: list[object], modules: dict[int, str]) -> None:
-    """Take the best of the referrers: it is the holder, or the next to look for."""
+    """Take the best referrer: it is the holder, or the next target."""
     for _, referrer in sorted(
         ((_rank(referrer, modules), referrer) for referrer in referrers), key=lambda pair: pair[0]
     ):
@@ -148,12 +148,12 @@ def _go_on(search: _Search, referrers: list[object], modules: dict[int, str]) ->
 
 
 def _is_own(referrer: object) -> bool:
-    """Whether it is a frame of this package, which looks."""
+    """Whether it is a frame of this package."""
     return type(referrer) is FrameType and referrer.f_code.co_filename.startswith(_OWN)
 
 
 def _rank(referrer: object, modules: dict[int, str]) -> int:
-    """Return how much a referrer says: names of modules and functions first, chains last."""
+    """Return the rank of a referrer: names of modules and functions first, chains last."""
     kind = type(referrer)
     if id(referrer) in modules:
         return 0
@@ -167,7 +167,7 @@ def _rank(referrer: object, modules: dict[int, str]) -> int:
 
 
 def _step(search: _Search, referrer: object, modules: dict[int, str]) -> tuple[str, str]:
-    """Return (the holder in full, "") or ("", what comes in front of the path)."""
+    """Return (the whole holder, "") or ("", the text in front of the path)."""
     kind = type(referrer)
     frame = frame_of(referrer)
     if frame is not None:
@@ -184,7 +184,7 @@ def _step(search: _Search, referrer: object, modules: dict[int, str]) -> tuple[s
 
 
 def _link(referrer: object, target: object) -> str | None:
-    """Return how something that has a holder itself leads on, None if it has a name."""
+    """Return the step of a referrer that has a holder itself; None if it has a name."""
     kind = type(referrer)
     if type(referrer) is dict:
         return _step_of_dict(referrer, target)
@@ -216,8 +216,8 @@ def _name_of(names: dict[object, object], target: object) -> str:
 def _attribute(holder: object, target: object) -> str:
     """Return `.name` of the attribute of an instance, "" if it is not found.
 
-    Not by `__dict__`, which would be made for the instance and stay (instances keep their values
-    inline): by the slots of its class, and by the names that the class's own code uses.
+    Not by `__dict__`: instances keep their values inline, and the dict would be created and stay.
+    Instead the slots of its class are read, and the names that the class's own code uses.
     """
     for name, value in slots(holder):
         if value is target:
@@ -232,7 +232,7 @@ def _attribute(holder: object, target: object) -> str:
 
 
 def _names_used(bases: list[Mapping[str, Any]]) -> list[str]:
-    """Return the names in the code of methods, but for those that a class has: maybe properties."""
+    """Return the names in the code of methods, except names in the classes: maybe properties."""
     functions = [f for names in bases for f in list(names.values()) if type(f) is FunctionType]
     used = dict.fromkeys(name for function in functions for name in function.__code__.co_names)
     return [name for name in used if not any(name in names for names in bases)]

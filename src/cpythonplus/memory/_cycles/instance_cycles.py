@@ -1,4 +1,4 @@
-"""Naming what of two or more instances that refer to one another leads back."""
+"""Names the reference that leads back, in a cycle of instances that refer to one another."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from cpythonplus.memory._cycles.short_cycles import Hop
 
 __all__ = ["is_instance", "of_instances"]
 
-# What attributes are called that lead to what was there before.
+# Names of attributes that refer to an older object.
 _UPWARDS: Final = frozenset(
     {"back", "container", "manager", "master", "outer", "owner", "parent", "prev", "previous"}
     | {"root", "up"}
 )
 _SEGMENTS_SHOWN: Final = 6
-# Modules whose instances are parts of what refers to them.
+# Modules whose instances count as parts of their referrers.
 _PLAIN_MODULES: Final = frozenset(
     {"", "builtins", "types", "functools", "collections", "weakref", "_weakref"}
 )
@@ -35,14 +35,14 @@ _PLAIN_MODULES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, eq=False)  # comparing would compare the owners
 class _Segment:
-    """A cycle's references from one instance of a class of the program's to the next."""
+    """The references of a cycle from one instance of a class of the program to the next."""
 
     owner: object
     hops: list[Hop]
 
     @property
     def edges(self) -> list[Edge]:
-        """What is written of it."""
+        """The references that are written in the program."""
         return [hop.edge for hop in self.hops if is_written(hop.edge)]
 
     @property
@@ -51,7 +51,7 @@ class _Segment:
         return next((each.name[1:] for each in self.edges if each.name.startswith(".")), "")
 
     def steps(self) -> tuple[str, ...]:
-        """Return it with the class's name, and without keys, which may differ from time to time."""
+        """Return it with the class's name, and without keys, which may differ between calls."""
         parts = ("[]" if each.name.startswith("[") else each.name for each in self.edges)
         return (type_name(type(self.owner)), *parts)
 
@@ -61,12 +61,12 @@ class _Segment:
 
 
 def is_instance(value: object) -> bool:
-    """Whether its class is one of the program's or of a library, not one of plain containers."""
+    """Whether its class is of the program or a library, and no plain container."""
     return type_module(type(value)) not in _PLAIN_MODULES
 
 
 def of_instances(component: Component, cycle: list[Hop], members: Sequence[int]) -> Finding:
-    """Name the reference of a cycle that leads back to what was there before.
+    """Name the reference of a cycle that leads back to an older object.
 
     cycle: begins at an instance; if it does not end there, it is the beginning of a long one.
     """
@@ -77,7 +77,7 @@ def of_instances(component: Component, cycle: list[Hop], members: Sequence[int])
         made = place_of_class(type(back.owner))
         function = made.function or type_qualname(type(back.owner))
         stored = stored._replace(place=replace(made, function=function))
-    # What leads back comes last, wherever the search began.
+    # The reference that leads back comes last, wherever the search began.
     first = segments.index(back) + 1
     segments = segments[first:] + segments[:first]
     shown = segments[-_SEGMENTS_SHOWN:]
@@ -100,7 +100,7 @@ def _as_edge(segment: _Segment) -> report.Edge:
 
 
 def _end(component: Component, segments: Sequence[_Segment]) -> list[str]:
-    """Return what a cycle through a single instance ends with."""
+    """Return the end of a cycle through a single instance."""
     if len(segments) > 1:
         return []
     (only,) = segments
@@ -114,7 +114,7 @@ def _end(component: Component, segments: Sequence[_Segment]) -> list[str]:
 
 
 def _segments(component: Component, cycle: list[Hop]) -> list[_Segment]:
-    """Divide a cycle at the instances; what comes again and again in it, once."""
+    """Divide a cycle at the instances, and drop repetitions."""
     found: dict[tuple[int, str], _Segment] = {}
     for each in _divided(component, cycle):
         found.setdefault((id(type(each.owner)), each.text()), each)
@@ -134,7 +134,7 @@ def _divided(component: Component, cycle: list[Hop]) -> Iterator[_Segment]:
 
 
 def _stored_at(segment: _Segment, segments: Sequence[_Segment]) -> Stored:
-    """Return where a class of the cycle stores the segment's attribute, and as what."""
+    """Return the place where a class of the cycle stores the attribute, and its spelling."""
     edges = segment.edges
     while edges and not edges[0].name.startswith("."):
         edges.pop(0)
@@ -147,7 +147,7 @@ def _stored_at(segment: _Segment, segments: Sequence[_Segment]) -> Stored:
 
 
 def _backwardness(placed: tuple[Stored, _Segment]) -> tuple[bool, ...]:
-    """Order segments: the one that leads back to what was there before comes first."""
+    """Order segments: the one that leads back to an older object comes first."""
     stored, segment = placed
     name = segment.attribute
     given = any(stored_from_parameter(code, name) for code in methods(type(segment.owner)))
@@ -155,7 +155,7 @@ def _backwardness(placed: tuple[Stored, _Segment]) -> tuple[bool, ...]:
 
 
 def _alike(component: Component, hop: Hop, members: Sequence[int]) -> list[Cut]:
-    """Return the references of the same name: from the container, or instances of the class."""
+    """Return the references of the same name, from the container or instances of the class."""
     inside = frozenset(members)
     holders = [hop.here]
     if hop.edge.name.startswith("."):

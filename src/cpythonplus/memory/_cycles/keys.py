@@ -1,4 +1,4 @@
-"""Keys of dicts in reports: they may be names, sessions or passwords, and reports go around."""
+"""Keys of dicts in reports: they may be names, sessions or passwords, and reports are passed on."""
 
 from typing import Any
 
@@ -13,10 +13,10 @@ _LARGE = 10**20
 
 
 def key_text(key: Any, *, whole: bool = False) -> str:  # noqa: ANN401  # of many kinds
-    """Return a key for people: of a text the first characters, of a large number that it is one.
+    """Return a key for people: the first characters of a text; `<int>` for a large number.
 
-    Four characters, and half of it at most, are enough to tell a user's key from a session's.
-    whole: the first 40 characters, and numbers as they are. Of any other object the type.
+    Four characters, and half of the text at most, tell a user's key from a session's. whole: the
+    first 40 characters, and numbers as they are. For other objects, return the type.
     """
     kind = type(key)
     if kind is int:

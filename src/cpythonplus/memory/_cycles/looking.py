@@ -1,8 +1,8 @@
-"""Reading any object without running code of its class: through the built-in types' own fields.
+"""Reads any object without running code of its class, through the built-in types' own fields.
 
 ``type(x).__name__`` asks the metaclass, ``x.__dict__`` asks the class, and ``isinstance`` believes
-``x.__class__``.  Here everything goes through descriptors that were taken from `type`, from
-built-in types, or that are known by their own type to be written in C.
+``x.__class__``. Here all reads go through descriptors that were taken from `type` or from built-in
+types, or whose own type shows that they are written in C.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -42,13 +42,13 @@ _get_traceback = BaseException.__dict__["__traceback__"].__get__
 _get_globals = FunctionType.__dict__["__globals__"].__get__
 
 _Slots = tuple[tuple[str, MemberDescriptorType], ...]
-# Of types that are never freed, by id.
+# By id of a type that is never freed.
 _static_slots: Final[dict[int, _Slots]] = {}
 
 
 def type_name(kind: type) -> str:
     """Return ``kind.__name__`` as `type` has it."""
-    return str.__str__(_get_name(kind))  # it may be of a class derived from str
+    return str.__str__(_get_name(kind))  # may be of a class derived from str
 
 
 def type_qualname(kind: type) -> str:
@@ -57,7 +57,7 @@ def type_qualname(kind: type) -> str:
 
 
 def type_module(kind: type) -> str:
-    """Return the name of the module that the class says it is from, "" if that is no name."""
+    """Return the class's ``__module__``, "" if it is no name."""
     try:
         module = _get_module(kind)
     except AttributeError:
@@ -66,20 +66,20 @@ def type_module(kind: type) -> str:
 
 
 def qualified_name(kind: type) -> str:
-    """Return a class's `module.Name`, a built-in one's without the module."""
+    """Return a class's `module.Name`, or `Name` for a built-in class."""
     module = type_module(kind)
     name = type_qualname(kind)
     return name if module in ("", "builtins") else f"{module}.{name}"
 
 
 def type_dict(kind: type) -> Mapping[str, Any]:
-    """Return what the class itself defines."""
+    """Return the namespace of the class itself."""
     result: Mapping[str, Any] = _get_dict(kind)
     return result
 
 
 def mro(kind: type) -> tuple[type, ...]:
-    """Return the class and its bases in the order of look-up; the class if half-built."""
+    """Return the class and its bases in the order of look-up; the class alone if half-built."""
     result = _get_mro(kind)
     return result if type(result) is tuple else (kind,)
 
@@ -91,7 +91,7 @@ def _check_of(flag: int) -> Callable[[object], bool]:
     return check
 
 
-# Whether it is one of these, or of a class derived from it, whatever it says.
+# Whether an object is of this class or of a derived one, whatever its `__class__` says.
 is_list: Final = _check_of(1 << 25)
 is_tuple: Final = _check_of(1 << 26)
 is_dict: Final = _check_of(1 << 29)
@@ -100,14 +100,14 @@ is_type: Final = _check_of(1 << 31)
 
 
 def traceback_of(error: Any) -> Any:  # noqa: ANN401  # a traceback, or None
-    """Return ``error.__traceback__``, which a subclass may have its own idea of."""
+    """Return the built-in ``error.__traceback__``, which a subclass may override."""
     return _get_traceback(error)
 
 
 def attribute_dict(value: object) -> dict[Any, Any] | None:
     """Return the dict of an instance's attributes; None: it has none, or hides it.
 
-    An instance that had no dict yet has one afterwards: only for what is garbage.
+    Call this for garbage only: it creates the dict if the instance had none.
     """
     for kind in mro(type(value)):
         descriptor = type_dict(kind).get("__dict__")
@@ -144,14 +144,14 @@ def _slots_of(kind: type) -> _Slots:
 
 
 def function_name(function: FunctionType) -> str:
-    """Return ``function.__name__``, which decorators set to another's."""
+    """Return ``function.__name__``, which a decorator may have set to another function's."""
     return str.__str__(function.__name__)
 
 
 def function_of(value: object) -> FunctionType | None:
-    """Return the function that a class has under a name: a method's, or a property's that stores.
+    """Return the function behind a class attribute: of a method, or of a property's setter.
 
-    None: it is something else.
+    None: the attribute is something else.
     """
     if type(value) is staticmethod or type(value) is classmethod:
         value = value.__func__
@@ -161,6 +161,6 @@ def function_of(value: object) -> FunctionType | None:
 
 
 def globals_of(function: FunctionType) -> dict[str, Any]:
-    """Return the namespace of the module that the function is from."""
+    """Return the namespace of the function's module."""
     result: dict[str, Any] = _get_globals(function)
     return result

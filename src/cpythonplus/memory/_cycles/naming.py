@@ -1,9 +1,9 @@
-"""Naming what closes a cycle: the variable, attribute or class that a programmer has to change.
+"""Names the variable, attribute or class that closes a cycle, for a programmer to change.
 
-A component is searched for a reference that somebody wrote (into an exception from a variable, into
-a function from its own free variable, ...); that is named and cut, and what is still a cycle is
-searched again.  At the end each cut that turned out to be needless is taken back, so that of the
-causes returned each one has to be fixed, and fixing all of them is enough.
+A component is searched for a reference that somebody wrote (to an exception from a variable, to a
+function from its own free variable, ...). This reference is named and cut, and the remaining cycles
+are searched again. At the end each needless cut is taken back, so that each returned cause has to
+be fixed, and fixing all of them is enough.
 """
 
 import gc
@@ -33,9 +33,9 @@ ALL_KINDS: Final = frozenset(Kind)
 _NAMELESS: Final = "?"
 _ROUNDS: Final = 32
 _LARGE: Final = 3000  # objects
-_FAN_OUT: Final = 100  # so many items of a large container are in a sample
+_FAN_OUT: Final = 100  # items of a large container in a sample
 
-# What a sample of a large component begins at, the first kind that there is.
+# Types of objects that a sample of a large component begins at, the best type first.
 _TELLING: Final = tuple(map(id, (TracebackType, FrameType, CellType)))
 
 _FINDERS: Final[tuple[Callable[[Component, Sequence[int]], Finding | None], ...]] = (
@@ -47,34 +47,34 @@ _FINDERS: Final[tuple[Callable[[Component, Sequence[int]], Finding | None], ...]
 
 
 def causes(component: list[object], kinds: AbstractSet[Kind] = ALL_KINDS) -> list[Cause]:
-    """Return what closes the cycles of a strongly connected component of garbage.
+    """Return the causes of the cycles of a strongly connected component of garbage.
 
-    component: all its objects, each of them once.  They may get a dict of attributes or a frame
-    object that they had not yet; otherwise everything stays as it is, and nothing of it is kept.
-    No code of the objects' classes runs.  Never raises: what is odd is of `Kind.OTHER`.
-    kinds: where the types of the objects rule out all of these, nothing is searched; else causes
-    of other kinds are returned as well.
+    component: all its objects, each of them once. A missing dict of attributes or frame object may
+    be created for them; otherwise nothing is changed, and no reference is kept. No code of the
+    objects' classes runs. Never raises: unusual objects are of `Kind.OTHER`. kinds: if the types of
+    the objects rule out all of these, nothing is searched; else causes of other kinds are returned
+    as well.
 
-    The work is bounded by counts, whatever the time: up to 32 causes are named, for each some
-    thousands of references are searched, and of a component of more than 3,000 objects only so many
-    are looked at.  What the 32 leave is the last cause, without a name (`is_named`).
+    The work is limited by counts, not by time: up to 32 causes are named, each by a search of some
+    thousands of references, and only 3,000 objects of a larger component are looked at. Cycles
+    beyond the 32 become one last cause without a name (`is_named`).
     """
     try:
         return _causes(component) if _may_have(component, kinds) else []
-    except Exception:  # noqa: BLE001  # half-built objects are odd; a report must not end a program
+    except Exception:  # noqa: BLE001  # half-built objects may fail anywhere; a report must not end a program
         return [_unknown(component)]
 
 
 def is_named(cause: Cause) -> bool:
-    """Whether it says what closes the cycle; else it might be of any kind."""
+    """Whether the cause has a name; without a name it may be of any kind."""
     return cause.variable != _NAMELESS
 
 
 def _may_have(component: Iterable[object], kinds: AbstractSet[Kind]) -> bool:
     """Return whether a cause of one of these kinds is possible, by the types of the objects.
 
-    Most cycles of many programs are of instances that refer to each other: to name them, only to
-    leave them out, would cost more than everything else.
+    Most cycles of many programs are of instances that refer to each other. Naming them only to
+    leave them out would cost more than all the rest.
     """
     telling = {
         Kind.EXCEPTION: exception_cycles.is_error,
@@ -115,7 +115,7 @@ def _causes(component: list[object]) -> list[Cause]:
 
 
 def _sample(component: list[object]) -> list[object]:
-    """Return some objects of a large component that are near one another."""
+    """Return some objects of a large component that are close to one another."""
     kinds = list(map(id, map(type, component)))
     start = next((kinds.index(each) for each in _TELLING if each in kinds), 0)
     inside = set(map(id, component))
@@ -138,7 +138,7 @@ def _find(graph: Component, members: Sequence[int]) -> Finding:
 
 
 def _needed(graph: Component, found: list[Finding]) -> list[Finding]:
-    """Leave out those without which there is no cycle either."""
+    """Drop findings that are not needed to break all cycles."""
     if len(found) == 1:
         return found
     needed = []

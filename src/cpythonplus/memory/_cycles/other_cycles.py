@@ -1,4 +1,4 @@
-"""Naming cycles of frames, generators, instances and containers that no exception closes."""
+"""Names cycles of frames, generators, instances and containers that no exception closes."""
 
 from collections.abc import Sequence
 from types import FunctionType
@@ -95,7 +95,7 @@ def _of_containers(component: Component, cycle: list[Hop], members: Sequence[int
     start = component.objects[cycle[0].here if cycle else members[0]]
     kind = type_name(type(start))
     if not cycle:
-        # Longer than was looked at: all that leads to one of its objects.
+        # The cycle is longer than the search: cut all references to one of its objects.
         return Finding(
             _cause(Stored(Place(), (kind,)), kind, for_instances((kind,)), ()), [members[0]]
         )

@@ -1,4 +1,4 @@
-"""How one would write the way from a variable to an object: ``self.jobs[].error``."""
+"""Spells the path from a variable to an object: ``self.jobs[].error``."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -21,17 +21,18 @@ _WRAPPING: Final = frozenset(
 
 
 def is_written(edge: Edge) -> bool:
-    """Whether it is part of the name: not what is inside of bound methods, wrappers and others."""
+    """Whether it is part of the name: the insides of bound methods and wrappers are not."""
     return bool(edge.name) and edge.name not in _WRAPPING
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # comparing would compare the owners
 class Path:
-    """A way along references.
+    """A path along references.
 
-    owner: what has the variable: a frame, a generator, a function (a free variable of it), a class
-    or an exception (then `variable` is the name of their type).  edges: what follows the variable.
-    sources: what each edge begins at, by its id.  value: what the variable refers to, by its id.
+    owner: the object that has the variable: a frame, a generator, a function (a free variable of
+    it), a class or an exception (then `variable` is the name of their type). edges: the references
+    after the variable. sources: the object that each edge begins at, by its id. value: the value of
+    the variable, by its id.
     """
 
     owner: object
@@ -42,22 +43,22 @@ class Path:
 
     @property
     def parts(self) -> list[str]:
-        """What is written after the variable, of a long path only the beginning.
+        """The parts after the variable; of a long path only the first ones.
 
-        "" at the end: something inside of it, as in an object written in C.
+        "" at the end: something inside of the last part, as in an object written in C.
         """
         return [each.name for each in self.shown()] + [""] * self.is_open()
 
     @property
     def stored_parts(self) -> list[str]:
-        """`parts` up to what was stored: the tuples at the end were made with their items."""
+        """`parts` up to the part that was stored: tuples at the end were made with their items."""
         shown = self.shown()
         while shown and shown[-1].role is Role.INDEX:
             shown.pop()
         return [each.name for each in shown] + [""] * self.is_open()
 
     def shown(self) -> list[Edge]:
-        """Return those of the edges that are written."""
+        """Return the edges that are written."""
         result = [each for each in self.edges if is_written(each)]
         if len(result) > _SHOWN_PARTS:
             del result[_SHOWN_PARTS - 1 :]
@@ -66,17 +67,17 @@ class Path:
         return result
 
     def is_open(self) -> bool:
-        """Whether something inside of what is written is meant."""
+        """Whether the path leads to something inside of the written part."""
         written = sum(map(is_written, self.edges))
         hidden = self.edges[-1:] and self.edges[-1].role is Role.HIDDEN
         return bool(hidden) or written > _SHOWN_PARTS
 
 
 def paths_to(component: Component, here: int, last: Edge) -> Iterator[Path]:
-    """Yield ways from variables to `here` and on along `last`, the shortest first.
+    """Yield paths from variables to `here` and on along `last`, the shortest first.
 
-    Breadth first, against the references, and not by way of exceptions and tracebacks; not more
-    than some thousands of references are looked at.
+    Breadth first, against the references, and not through exceptions and tracebacks; at most some
+    thousands of references are looked at.
     """
     start = (
         () if last.role is Role.HIDDEN and type(component.objects[here]) is CellType else (last,)
@@ -106,16 +107,16 @@ class _Tail(NamedTuple):
     sources: tuple[int, ...]
 
     def after(self, before: int, edge: Edge) -> "_Tail":
-        """Return it longer by one reference, which may add nothing to the name."""
+        """Return the path extended by one reference, which may add nothing to the name."""
         if edge.role in (Role.PART, Role.INDEX):
             return _Tail(before, (edge, *self.edges), (before, *self.sources))
         return self._replace(node=before)
 
 
 def _goes_on(component: Component, before: int, edge: Edge) -> bool:
-    """Whether what leads to `before` may be part of the name: not where a variable begins.
+    """Whether the referrers of `before` may be part of the name; a variable begins the name.
 
-    But a closure leads on to whatever has its function.
+    A closure is an exception: the search goes on to the holder of its function.
     """
     if edge.role is Role.NATURAL:
         return type(component.objects[before]) is FunctionType

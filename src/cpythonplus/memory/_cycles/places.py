@@ -1,4 +1,4 @@
-"""Where code stores a variable, an attribute or an item, and where code is found."""
+"""Finds the code that stores a variable, an attribute or an item."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -21,14 +21,14 @@ __all__ = [
 _STATEMENT_LIMIT: Final = 30  # instructions
 _WRAPPERS_LIMIT: Final = 10
 
-# Methods that put their argument into what they are called on.
+# Methods that put their argument into their object.
 ADDING: Final = frozenset(
     {"add", "append", "appendleft", "callback", "enqueue", "extend", "extendleft", "handle"}
     | {"insert", "push", "put", "put_nowait", "send", "set", "set_exception", "set_result"}
     | {"setdefault", "update"}
 )
 
-# ---- where it is stored -------------------------------------------------------------------------
+# ---- finding the store --------------------------------------------------------------------------
 
 
 def store_line(
@@ -40,13 +40,13 @@ def store_line(
     caught: Sequence[str] = (),
     from_variable: bool = False,
 ) -> int:
-    """Return the line that stores what ``variable`` followed by `parts` names; 0: none does.
+    """Return the line that stores ``variable`` followed by `parts`; 0: none does.
 
     parts: such as ``[".info", "[]"]``; "" at the end: something inside of it that has no name.
-    after: a line before which it was not stored, 0 if unknown: the first line from there on is
-    taken, else the last of all.  caught: names of the exception's classes, its own first: where
-    one of this class is made, or in an except clause for one of them, rather than elsewhere.
-    from_variable: only attributes that are set to the value of a variable.
+    after: a line at which it was not stored yet, 0 if unknown: the first line from there on is
+    taken, else the last of all. caught: names of the exception's classes, its own first: lines that
+    make one of this class, or in an except clause for one of them, are preferred. from_variable:
+    only attributes that are set to the value of a variable.
     """
     own = steps(code)
     at = list(_stores(code, variable, parts))
@@ -68,7 +68,7 @@ def _stores(code: CodeType, variable: str, parts: Sequence[str]) -> Iterator[int
     if last.startswith("."):
         name = last[1:]
         yield from (i for i in positions(code, "set", name) if not _sets_constant(own, i))
-        # Or by its dict, as in `self.__dict__["error"] = e`.
+        # It may be stored through the dict, as in `self.__dict__["error"] = e`.
         yield from (i for i in positions(code, "item", "") if i and own[i - 1].name == repr(name))
         return
     attributes = [part for part in parts[:-1] if part.startswith(".")]
@@ -80,7 +80,7 @@ def _stores(code: CodeType, variable: str, parts: Sequence[str]) -> Iterator[int
 
 
 def _is_made(code: tuple[Step, ...], at: int, name: str) -> bool:
-    """Whether the statement there names a class: ``new = Name(...)``."""
+    """Whether the statement names a class: ``new = Name(...)``."""
     start = at
     while start and code[start - 1].what != "store" and at - start < _STATEMENT_LIMIT:
         start -= 1
@@ -92,7 +92,7 @@ def _is_made(code: tuple[Step, ...], at: int, name: str) -> bool:
 
 
 def _handled_there(code: tuple[Step, ...], at: int) -> frozenset[str]:
-    """Return the names in the except clause that an instruction is in, if it is in one."""
+    """Return the names in the except clause around an instruction, if there is one."""
     for i in range(at, 0, -1):
         if code[i].name == "RERAISE" and code[i].what == "other":
             break
@@ -106,7 +106,7 @@ def _handled_there(code: tuple[Step, ...], at: int) -> frozenset[str]:
 
 
 def _is_constant(code: tuple[Step, ...], at: int) -> bool:
-    """Whether a constant is stored there, also ``a = b = None``."""
+    """Whether the instruction stores a constant, also ``a = b = None``."""
     before = at - 1
     while before > 0 and (code[before].what == "store" or code[before].name == "COPY"):
         before -= 1
@@ -124,14 +124,14 @@ def _value_step(code: tuple[Step, ...], at: int) -> Step:
 
 
 def _value_at(code: tuple[Step, ...], at: int) -> int:
-    before = at - 1  # what has the attribute comes between
+    before = at - 1  # the load of the attribute's object is between
     while before > 0 and code[before].what == "attribute":
         before -= 1
     return max(before - 1, 0)
 
 
 def _is_always(code: tuple[Step, ...], at: int) -> bool:
-    """Whether a constant is loaded there, not only in one branch of ``x if y else None``."""
+    """Whether a constant is always loaded there, unlike in a branch of ``x if y else None``."""
     branch = at and code[at - 1].what == "jump" and at + 1 < len(code)
     return code[at].what == "constant" and not (
         branch and code[at - 1].name == str(code[at + 1].address)
@@ -139,7 +139,7 @@ def _is_always(code: tuple[Step, ...], at: int) -> bool:
 
 
 def _is_added(code: tuple[Step, ...], at: int, key: str) -> bool:
-    """Whether something is put into what is loaded there: a method's call, or an item's assignment.
+    """Whether something is put into the object loaded there, by a method or an item's assignment.
 
     key: a literal that the item's key has to be; "": any.
     """
@@ -155,7 +155,7 @@ def _is_added(code: tuple[Step, ...], at: int, key: str) -> bool:
 
 
 def stored_from_parameter(code: CodeType, attribute: str) -> bool:
-    """Whether ``x.attribute = parameter``: what it refers to was there before."""
+    """Whether ``x.attribute = parameter``: then the value is older than x."""
     parameters = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
     own = steps(code)
     values = (_value_step(own, i) for i in positions(code, "set", attribute))
@@ -172,7 +172,7 @@ def setter_at(code: CodeType, line: int, attribute: str) -> str:
 
 
 def mentions(code: CodeType, literal: str) -> bool:
-    """Whether code has a key written out: by itself, or in ``{"key": ...}``."""
+    """Whether the code has a literal key: by itself, or in ``{"key": ...}``."""
     own = steps(code)
     return any(
         step.what == "constant"
@@ -207,7 +207,7 @@ def calls_type(code: CodeType) -> int:
 
 
 def find_code(namespace: dict[str, Any], qualname: str) -> CodeType | None:
-    """Return the code of a function or class of a module by its qualified name, if it is there."""
+    """Return the code of a module's function or class by its qualified name, if it exists."""
     scope: Any = namespace
     code: CodeType | None = None
     for part in qualname.split("."):
@@ -230,9 +230,9 @@ def find_code(namespace: dict[str, Any], qualname: str) -> CodeType | None:
 
 
 def _unwrapped(function: FunctionType) -> FunctionType:
-    """Return what `functools.wraps` says to be inside.
+    """Return the function inside of a wrapper by `functools.wraps`.
 
-    Not by the function's ``__dict__``, which would come into being: this one is in use.
+    Not by the function's ``__dict__``: reading it would create it, and this function is in use.
     """
     for _ in range(_WRAPPERS_LIMIT):
         for each in gc.get_referents(function):

@@ -1,4 +1,4 @@
-"""Which function stores what a path names, at which line, and how it is written there."""
+"""Finds the function and the line that store the object at a path, and its spelling there."""
 
 import gc
 from collections.abc import Iterator, Sequence
@@ -31,15 +31,14 @@ __all__ = [
     "place_of",
 ]
 
-# What classes have that is no code, and no descriptor with code of the program behind it.
+# Types of class attributes that are functions, or descriptors without code of the program.
 _PLAIN: Final = frozenset(map(id, (FunctionType, MemberDescriptorType, GetSetDescriptorType)))
 
 
 class Stored(NamedTuple):
-    """Where something is stored.
+    """The place of a store.
 
-    steps: as it is written there, `self`, `.errors`, `[]`.  exact: the code does store it there,
-    in so many words.
+    steps: its spelling there, `self`, `.errors`, `[]`. exact: the code stores it there literally.
     """
 
     place: Place
@@ -53,7 +52,7 @@ class Stored(NamedTuple):
 
 
 def _steps(name: str, edges: Sequence[Edge], code: CodeType | None) -> tuple[str, ...]:
-    """Return it as one would write it: keys that the code does not mention are left out."""
+    """Return its spelling in the code; keys that the code does not mention are left out."""
     parts = [
         "[]"
         if _is_key(edge) and (code is None or not mentions(code, edge.name[1:-1]))
@@ -64,7 +63,7 @@ def _steps(name: str, edges: Sequence[Edge], code: CodeType | None) -> tuple[str
 
 
 def along(start: str, steps: Sequence[str]) -> list[report.Edge]:
-    """Return the edges of an access path; the last one has to go."""
+    """Return the edges of an access path; the last one is the one to remove."""
     sources = [start, *("".join(steps[: count + 1]) for count in range(len(steps) - 1))]
     last = len(steps) - 1
     return [
@@ -82,16 +81,16 @@ def _is_key(edge: Edge) -> bool:
     return edge.role is Role.PART and edge.name.startswith("[")
 
 
-# ---- by what has the variable -------------------------------------------------------------------
+# ---- by the owner of the variable ---------------------------------------------------------------
 
 
 def place_in(
     component: Component, path: Path, after: int = 0, caught: Sequence[str] = ()
 ) -> Stored:
-    """Return where the frame or generator that owns the path's variable stores what it names.
+    """Return the place where the owner of the path's variable, a frame or generator, stores it.
 
-    after: the line at which that frame was when there was nothing to store yet.  caught: the names
-    of the classes of the exception that is stored, its own first.
+    after: the line of that frame when there was nothing to store yet. caught: the names of the
+    classes of the stored exception, its own first.
     """
     frame = frame_of(path.owner)
     if frame is None:
@@ -116,7 +115,7 @@ def _near_store(code: CodeType, path: Path, after: int) -> int:
     parts = path.stored_parts
     own = store_line(code, path.variable, [])
     if own and len(parts) == 1 and parts[0].startswith("['"):
-        return own  # {"key": ...}: what is put in later has other keys
+        return own  # {"key": ...}: items that are added later have other keys
     line = 0
     if parts:
         line = store_line(code, path.variable, [*parts, ""], after=after)
@@ -130,9 +129,9 @@ def _any_store(code: CodeType, variable: str) -> int:
 
 
 def place_in_scope(component: Component, path: Path) -> Stored:
-    """Return where a function's free variable is stored, in the function that it is defined in.
+    """Return the place where a function's free variable is stored, in the outer function.
 
-    If that function cannot be found any more, the line where the inner one begins.
+    If the outer function cannot be found any more, return the line where the inner one begins.
     """
     function = path.owner
     assert type(function) is FunctionType  # noqa: S101  # for the type checker
@@ -155,14 +154,14 @@ def code_of_scope(namespace: dict[str, Any], qualname: str, inside: object) -> C
     return find_code(namespace, qualname)
 
 
-# ---- by the class of what has the attribute -----------------------------------------------------
+# ---- by the class of the attribute's owner ------------------------------------------------------
 
 
 def place_by_class(component: Component, path: Path) -> Stored | None:
-    """Return the method that stores the path's attribute, of the class of what has it."""
+    """Return the method that stores the path's attribute, in the class of the attribute's owner."""
     edges = path.shown()
     named = [i for i, each in enumerate(edges) if each.name.startswith(".")]
-    # By the last attribute and what follows it; else by the first.
+    # Search by the last attribute and the parts after it; else by the first.
     for at in dict.fromkeys((named[-1], named[0])) if named else ():
         holder = path.sources[path.edges.index(edges[at])]
         inside = path.is_open() or at != named[-1]
@@ -175,9 +174,10 @@ def place_by_class(component: Component, path: Path) -> Stored | None:
 def place_in_class(kind: type, edges: Sequence[Edge], *, inside: bool = False) -> Stored | None:
     """Return the method of a class, or of a base, that stores ``self`` followed by `edges`.
 
-    One that stores a variable's value rather than one that makes something; one that puts
-    something into the attribute; else what computes it at its first use.  inside: it is something
-    inside of that, so what puts something into it comes first.
+    A method that stores a variable's value is preferred to one that makes something; then comes a
+    method that puts something into the attribute, then a function that computes it at its first
+    use. inside: the object is inside of the attribute, so methods that put something into it come
+    first.
     """
     stored = list(edges)
     while stored and stored[-1].role is Role.INDEX:
@@ -229,7 +229,7 @@ def methods(kind: type) -> Iterator[CodeType]:
 
 
 def _decorated(function: FunctionType) -> Iterator[CodeType]:
-    """Yield what a wrapper calls, if that was made for the same name."""
+    """Yield the code of functions in a wrapper that have the same name."""
     for cell in function.__closure__ or ():
         for value in gc.get_referents(cell):
             if type(value) is FunctionType and value.__code__.co_name == function_name(function):

@@ -1,4 +1,4 @@
-"""What a watch found: an entry for each root cause."""
+"""The report of a watch, with an entry for each root cause."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ __all__ = ["Cause", "Cycle", "Edge", "Hoard", "Kind", "Report"]
 
 
 class Kind(StrEnum):
-    """What closes a cycle."""
+    """The kind of reference that closes a cycle."""
 
     EXCEPTION = "exception"
     """An exception, or its traceback, is reachable from a frame that it holds."""
@@ -28,7 +28,7 @@ class Kind(StrEnum):
 class Edge:
     """A reference of a cycle.
 
-    source: what refers; name: how one writes it, "" if that is not known; closing: it has to go.
+    source: the referrer; name: its spelling, "" if unknown; closing: whether it has to go.
     """
 
     source: str
@@ -38,14 +38,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Where a cycle is closed; equal causes are one line of the report.
+    """The place where a cycle is closed; equal causes are one line of the report.
 
-    place: the statement that stores it, as far as that can be told.
-    variable: the access path as one would write it, beginning with a local or free variable:
-    `last`, `self.error`, `errors[]`, `walk`; for a class its name.
-    what: what is kept: `ValueError`, `function walk`, `Parent.child -> Child.parent`.
-    advice: how to break it.
-    edges: the cycle, the last edge leads back to the first one's source; () if it is too long.
+    place: the statement that stores it, as far as known. variable: the access path as one would
+    write it, beginning with a local or free variable: `last`, `self.error`, `errors[]`, `walk`; for
+    a class its name. what: the object that is kept: `ValueError`, `function walk`, `Parent.child ->
+    Child.parent`. advice: the way to break it. edges: the cycle, the last edge leads back to the
+    first one's source; () if it is too long.
     """
 
     kind: Kind
@@ -58,13 +57,13 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """What one cause left to the collector, over all times that it was found.
+    """The garbage of one cause, over all times that it was found.
 
     count: components (cycles that hang together) that it closed; objects: their members;
-    size_bytes: of the members; kept_objects: what else was reachable from them only, and died with
-    them; kept_bytes: of these.
+    size_bytes: of the members; kept_objects: other objects that were reachable from them only, and
+    died with them; kept_bytes: of these.
 
-    Where one component has several causes, it counts for each, its objects for the first only.
+    If one component has several causes, it counts for each, its objects for the first only.
     """
 
     cause: Cause
@@ -83,10 +82,10 @@ class Cycle:
 class Hoard(Data):
     """Exceptions that are still referenced, with frames on their tracebacks.
 
-    exception: their type's name; place: where they were raised.
-    holder: what refers to them, as a path: `last in drive()`, `app.errors[]`, `Client.last_error`.
-    count: how many; frames: on their tracebacks; objects: what would go with the tracebacks,
-    because nothing else refers to it; size_bytes: of these objects.
+    exception: their type's name; place: the line that raised them. holder: the path to their
+    referrer: `last in drive()`, `app.errors[]`, `Client.last_error`. count: their number; frames:
+    on their tracebacks; objects: the objects that would be freed with the tracebacks, because
+    nothing else refers to them; size_bytes: of these objects.
     """
 
     exception: str
@@ -104,10 +103,10 @@ class Hoard(Data):
 
 @dataclass(frozen=True, slots=True)
 class Report(Data):
-    """What a watch found.
+    """The findings of a watch.
 
-    cycles: largest first, by bytes with what they kept alive. hoards: largest first.
-    seconds: how long was watched; collections: of the garbage collector, meanwhile.
+    cycles: largest first, by bytes with the objects that they kept alive. hoards: largest first.
+    seconds: the duration of the watch; collections: of the garbage collector, meanwhile.
     """
 
     cycles: tuple[Cycle, ...]
@@ -145,7 +144,7 @@ def _part(lines: Sequence[str], top: int | None) -> list[str]:
 
 
 def _cycle_line(cycle: Cycle) -> str:
-    """Return where it is, what it left, and how to break it."""
+    """Return the place, the garbage that it left, and the advice."""
     cause = cycle.cause
     where = f"in {cause.place.function}(): " if cause.place.function else ""
     kept = f", kept {format_size(cycle.kept_bytes)} alive" if cycle.kept_bytes else ""
@@ -157,7 +156,7 @@ def _cycle_line(cycle: Cycle) -> str:
 
 
 def _hoard_line(hoard: Hoard) -> str:
-    """Return where they were raised, who holds them, and what they keep."""
+    """Return the place of the raise, the holder, and the objects that they keep."""
     times = "" if hoard.count == 1 else f"{hoard.count:,} x "
     return (
         f"{hoard.place}: {times}{hoard.exception} from {hoard.place.function}() held by"

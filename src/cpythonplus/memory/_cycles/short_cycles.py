@@ -33,7 +33,7 @@ def shortest(
 ) -> list[Hop]:
     """Return the shortest cycle through one of `starts`; the first few are tried.
 
-    variables_first: what it begins with has to be a variable.
+    variables_first: it has to begin with a variable.
     """
     inside = frozenset(members)
     best: list[Hop] = []
@@ -48,12 +48,12 @@ def shortest(
 
 
 def beginning(component: Component, start: int, inside: frozenset[int]) -> list[Hop]:
-    """Return the way from `start` to the nearest of `inside`; [] if there is none near."""
+    """Return the way from `start` to the nearest of `inside`; [] if none is near."""
     return _Search(component, start).way_to(inside, component.objects.keys(), _SEARCH_LIMIT)
 
 
 class _Search:
-    """Looks breadth-first at the references from one object on."""
+    """Searches breadth-first along the references of one object."""
 
     def __init__(self, component: Component, start: int, *, variables_first: bool = False) -> None:
         self._component = component
@@ -62,9 +62,9 @@ class _Search:
         self.looked_at = 0
 
     def way_to(self, ends: AbstractSet[int], inside: AbstractSet[int], limit: int) -> list[Hop]:
-        """Return the way to the nearest of `ends`; [] if there is none near.
+        """Return the way to the nearest of `ends`; [] if none is near.
 
-        inside: what may be on it; limit: references to look at.
+        inside: the objects that may be on it; limit: references to look at.
         """
         came_from: dict[int, Hop] = {}
         queue = deque([self._start])

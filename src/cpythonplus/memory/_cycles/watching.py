@@ -1,14 +1,15 @@
-"""Watching what the garbage collector finds, while the program runs.
+"""Watches the garbage that the collector finds, while the program runs.
 
-With `gc.DEBUG_SAVEALL` the collector puts unreachable objects into `gc.garbage` instead of
-breaking their cycles; their finalizers have run by then and their weak references are dead. A
-callback in `gc.callbacks` looks at them at once, in C: strongly connected components, and for each
-a key that is the same for all components of one cause. Only the first component of a key is named,
-in Python (`naming`); then the cycles are broken as the collector would have done it. So a watched
-program keeps nothing longer than an unwatched one, and pays for naming once per cause.
+With `gc.DEBUG_SAVEALL` the collector puts unreachable objects into `gc.garbage` instead of breaking
+their cycles; their finalizers have run by then and their weak references are dead. A callback in
+`gc.callbacks` looks at them at once, in C. It finds strongly connected components, and for each a
+key that is the same for all components of one cause. Python code names only the first component of
+a key (`naming`); then the cycles are broken as the collector would have done it. So a watched
+program keeps no object longer than an unwatched one, and pays for naming once per cause.
 
-No collection can begin while the callback runs, and nothing but the collector's list refers to the
-objects; should another callback have got hold of one, all of that collection are left alive.
+No collection can begin while the callback runs, and only the collector's list refers to the
+objects. If another callback has taken a reference to one, all objects of that collection are left
+alive.
 
 Rejected: leaving everything in `gc.garbage` until the end (memory grows with each request); finding
 garbage without the collector (a second copy of its algorithm, over a heap that it keeps anyway).
@@ -33,9 +34,9 @@ from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
 __all__ = ["Watch", "name_always", "watch"]
 
 _ROUNDS = 5
-"""How often the end of a watch collects: what is freed may leave new garbage behind."""
+"""The collections at the end of a watch: freed objects may leave new garbage behind."""
 _PATIENCE_S = 1.0
-"""How long the end of a watch waits for a collection in another thread."""
+"""The time that the end of a watch waits for a collection in another thread."""
 _NAMING_S = 2.0
 """Naming may take so long at once, and ..."""
 _NAMING_SHARE = 0.2
@@ -45,25 +46,25 @@ For programs at work, whose requests wait meanwhile. A verdict must not depend o
 `name_always`."""
 
 _KEYS_MAX = 10_000
-"""So many keys are told apart: a program that makes ever new code would have ever new ones."""
+"""The most keys that are told apart: a program that always makes new code has always new keys."""
 
 _UNNAMED = Cause(Kind.OTHER, Place(), "?", "objects of too many different shapes to name each", "-")
 
-# Per key: the causes; then components, objects, bytes, objects that hung from them, their bytes.
+# Per key: the causes; then components, objects, bytes, leaves of the objects, their bytes.
 _Tally = tuple[tuple[Cause, ...], list[int]]
 
 
 class _Tap:
-    """The one callback of the process; each collection is looked at once, whoever watches.
+    """The one callback of the process; it looks at each collection once, for all watches.
 
-    Everything here happens with the GIL held and, but for `add` and `remove`, while the collector
-    is marked as running, so that no two threads are in it. A signal handler may raise on each line:
-    what a collection left to do is then done by the next.
+    All of this runs with the GIL held and, except for `add` and `remove`, while the collector is
+    marked as running, so that no two threads are in it. A signal handler may raise on each line:
+    the next collection then completes the work.
     """
 
     def __init__(self) -> None:
         self._watches: list[Watch] = []
-        # By what is to be named: the causes of each key.
+        # The causes of each key, by the kinds that are to be named.
         self._known_of: dict[frozenset[Kind], dict[int, tuple[Cause, ...]]] = {}
         self._wanted = ALL_KINDS
         self._in_time = True
@@ -71,21 +72,21 @@ class _Tap:
         self._start = 0
         self._unfinished = False
         self._set_debug = False
-        self._ours = False  # what is saved; also after SAVEALL was taken back
+        self._ours = False  # the saved objects are ours; also after SAVEALL was taken back
         self._naming_s = 0.0
         self._began = 0.0
         self._thread = 0
-        # Held by gc.callbacks only, so that we learn when it is thrown out.
+        # Only gc.callbacks holds it, so that its removal is noticed.
         self._callback: weakref.ref[Any] | None = None
         self._lock = threading.RLock()
         self.running = False
         self.collections = 0
         os.register_at_fork(after_in_child=self._after_fork)
-        # The interpreter's end collects without callbacks, and needs what it finds to be freed.
+        # The interpreter's end collects without callbacks, and the garbage must be freed then.
         atexit.register(self._close)
 
     def add(self, watch: "Watch") -> None:
-        """Let `watch` hear of everything from now on."""
+        """Tell `watch` of all collections from now on."""
         with self._lock:
             if not self._watches:
                 self._garbage = gc.garbage
@@ -99,7 +100,7 @@ class _Tap:
             self._attach()
 
     def remove(self, watch: "Watch") -> None:
-        """Let `watch` hear no more; after the last one everything is as before the first."""
+        """Tell `watch` of no more; removing the last one restores the state before the first."""
         self._wait_until_idle()
         with self._lock:
             if watch in self._watches:
@@ -109,20 +110,20 @@ class _Tap:
                 self._detach()
 
     def ask(self) -> None:
-        """Learn anew what the watches have to have named."""
+        """Update the kinds that the watches want named."""
         named = [watch._named for watch in self._watches]  # noqa: SLF001  # the other half of this
         self._wanted = frozenset().union(*(ALL_KINDS if each is None else each for each in named))
-        # With one that must know everything, all do.
+        # If one watch must know everything, all do.
         self._in_time = all(each is None for each in named)
 
     def ready(self) -> bool:
-        """Hear of collections again, if need be; whether this thread could begin one."""
+        """Attach the callback again, if need be; return whether this thread could collect."""
         with self._lock:
             self._attach_again()
             return not self._here()
 
     def _attach_again(self) -> None:
-        # Also its flags: the program may have set its own.
+        # Set the flags, too: the program may have set its own.
         if self._watches:
             self._attach()
 
@@ -132,7 +133,7 @@ class _Tap:
 
     def _attach(self) -> None:
         if not self._is_attached():
-            # Thrown out: there may have been collections that nobody looked at.
+            # The callback was removed, so collections may have passed without it.
             self._unfinished = self._unfinished or self._callback is not None
             self.running = False
             callback = _native.memory_guarded(self._on_collection)
@@ -146,7 +147,7 @@ class _Tap:
             self._ours = False
 
     def _detach(self) -> None:
-        # In an order in which it can be done again where a signal handler raised.
+        # The order allows a repetition after a signal handler raised.
         clear = self._set_debug
         if clear:
             gc.set_debug(gc.get_debug() & ~gc.DEBUG_SAVEALL)
@@ -161,7 +162,7 @@ class _Tap:
         self._set_debug = self._unfinished = self.running = False
 
     def _on_loss(self, lost: "weakref.ref[Any]") -> None:
-        # gc.callbacks.clear(): nobody would take away what is saved.
+        # gc.callbacks.clear(): nothing would free the saved objects.
         with self._lock:
             if lost is self._callback:
                 self._attach_again()
@@ -176,11 +177,12 @@ class _Tap:
             self.running = False
 
     def _here(self) -> bool:
-        """Whether this thread is in a collection: a finalizer, or another callback."""
+        """Whether this thread is in a collection: in a finalizer, or in another callback."""
         return self.running and self._thread == threading.get_ident()
 
     def _wait_until_idle(self) -> None:
-        # Between its two calls a collection of another thread has garbage that is ours to clear.
+        # Between the two calls of the callback, a collection of another thread has garbage to
+        # clear.
         limit = time.monotonic() + _PATIENCE_S
         while self.running and not self._here() and self._is_attached():
             if time.monotonic() > limit:
@@ -207,13 +209,13 @@ class _Tap:
             self.running = False
 
     def _sort(self) -> None:
-        # With the program's own SAVEALL its garbage stays in the list, as it asked for.
+        # With the program's own SAVEALL its garbage stays in the list, as the program wants.
         clear = self._ours
         known = self._known_of.setdefault(self._wanted, {})
         rows, cleared = _native.memory_sort_garbage(self._garbage, self._start, known, clear)
         self._name_new(rows, known)
         found = [(row[0], known.get(row[0], (_UNNAMED,)), row[1:-1]) for row in rows]
-        # Nothing but the list may hold what is cleared.
+        # Only the list may hold the objects that are cleared.
         del rows
         if clear and not cleared:
             self._clear()
@@ -246,7 +248,7 @@ class _Tap:
 
 
 def _empty_frames(traceback: TracebackType | None) -> None:
-    """Let go of the garbage that the frames behind the first have in their variables."""
+    """Clear the variables of all frames but the first, which refer to garbage."""
     traceback = traceback and traceback.tb_next
     while traceback is not None:
         traceback.tb_frame.clear()
@@ -259,7 +261,7 @@ _tap = _Tap()
 class Watch:
     """Watches the cyclic garbage of the whole process, between `start` and `stop`.
 
-    As a context manager, `report` has what was found after the block, also when it raised. Several
+    As a context manager, it has its `report` after the block, also if the block raised. Several
     watches may run at a time. The collector's thresholds, and whether it is enabled, stay as they
     are; its debug flags and callbacks are restored by `stop`. Garbage is found when the collector
     runs: by itself, when the program calls `gc.collect()`, and at the end.
@@ -285,27 +287,27 @@ class Watch:
 
     @property
     def report(self) -> Report:
-        """What was found; RuntimeError before `stop`."""
+        """The findings; RuntimeError before `stop`."""
         if self._report is None:
             raise RuntimeError("the watch has no report until it has been stopped")
         return self._report
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped yet."""
+        """Whether the watch was started and not stopped yet."""
         return self._began is not None
 
     def start(self) -> None:
         """Begin to watch; RuntimeError if it watches already.
 
-        What is garbage already is collected first (unless `collect` is False), unwatched if this
-        is the only watch. Raises UnsupportedPlatform on free-threaded builds, whose collector
-        works otherwise.
+        Older garbage is collected first (unless `collect` is False), unwatched if this is the only
+        watch. Raises UnsupportedPlatform on free-threaded builds, whose collector works
+        differently.
         """
         if self.running:
             raise RuntimeError("the watch is already running")
         _native.memory_refuse_free_threaded()
-        # Looking for hoards asks for it, and its proof leaves a class to the collector.
+        # The search for hoards needs this fact, and its proof leaves a class to the collector.
         _native.interp_facts(("inline-values",))
         if self._collect:
             gc.collect()
@@ -321,7 +323,7 @@ class Watch:
             raise
 
     def stop(self) -> Report:
-        """Collect what is left, stop watching and return the report; RuntimeError if not running.
+        """Collect the remaining garbage, stop, and return the report; RuntimeError if not running.
 
         The final collections run whether the collector is enabled or not, unless `collect` is
         False.
@@ -343,7 +345,7 @@ class Watch:
         return self.report
 
     def _end(self, hoards: tuple[Hoard, ...]) -> None:
-        """Make the report, and hear no more; once more where that was interrupted."""
+        """Make the report, and leave the tap; repeats both if a signal handler interrupted it."""
         _tap.remove(self)
         if self._began is None:
             return
@@ -354,9 +356,9 @@ class Watch:
         self._began = None
 
     def take(self) -> tuple[Cycle, ...]:
-        """Return what was found since the last `take`, or the start; it is not reported again.
+        """Return the cycles found since the last `take`, or the start; they are not reported again.
 
-        The caller's own `gc.collect(generation)` decides what there is to find.
+        The caller's own `gc.collect(generation)` decides which garbage is found.
         """
         if not self._tallies:
             return ()
@@ -388,7 +390,7 @@ class Watch:
             before = _tap.collections
             gc.collect()
             while _tap.collections == before and time.monotonic() < limit:
-                time.sleep(0.0005)  # another thread collects; then it did nothing
+                time.sleep(0.0005)  # another thread collects, so this call did nothing
                 gc.collect()
             if self._found == found:
                 return
@@ -407,21 +409,22 @@ def watch(
 
 
 def name_always(watch: Watch, kinds: frozenset[Kind] | None) -> None:
-    """Have a watch name the causes of these kinds, however long that takes; at any time.
+    """Make a watch name the causes of these kinds, however long that takes; at any time.
 
-    Cycles that cannot be of them may be left out. None: as at first, all while there is time.
+    Cycles that cannot be of these kinds may be left out. None: as at first, all while there is
+    time.
     """
     watch._named = kinds  # noqa: SLF001  # no part of the public API
     _tap.ask()
 
 
 def _merge(tallies: dict[int, _Tally], kinds: frozenset[Kind]) -> tuple[Cycle, ...]:
-    """Add up the tallies that have one cause; largest first."""
+    """Add up the tallies of each cause; largest first."""
     sums: dict[Cause, list[int]] = {}
     for named, tally in list(tallies.values()):
         for place, cause in enumerate(named):
             total = sums.setdefault(cause, [0, 0, 0, 0, 0])
-            # Objects of a component with several causes are counted once.
+            # The objects of a component with several causes are counted once.
             for i, count in enumerate(tally if place == 0 else tally[:1]):
                 total[i] += count
     cycles = [Cycle(cause, *total) for cause, total in sums.items() if cause.kind in kinds]

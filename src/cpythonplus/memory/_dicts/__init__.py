@@ -1,4 +1,4 @@
-"""Instances that need dicts of their own; dicts and sets far larger than what they hold."""
+"""Instances with dicts of their own; dicts and sets that are far larger than their contents."""
 
 from cpythonplus.memory._dicts.finding import key_sharing
 from cpythonplus.memory._dicts.report import Gain, KeySharing, LostSharing, Oversized

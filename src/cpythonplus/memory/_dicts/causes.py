@@ -1,21 +1,22 @@
-"""Why instances have dicts of their own, in words, and what helps."""
+"""Tells why instances have dicts of their own, and the remedy."""
 
 from dataclasses import dataclass
 
 __all__ = ["Counts", "explain"]
 
 SHARED_NAMES = 30
-"""So many names of attributes a class shares among its instances, and no more."""
+"""The most attribute names that a class shares among its instances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What was counted of one class.
+    """The counts of one class.
 
-    Of the instances that have lost something: split: a dict was made for them; many, general,
-    foreign, put: their dict has a key table of its own, because there are too many attributes, keys
-    that are no strings, names that the class does not share, or for none of these reasons.
-    foreign and put are a sample.  names: those that the class shares; room: for how many more.
+    They count instances that take more than they would with shared names and no dict. split: a dict
+    was made for them; many, general, foreign, put: their dict has a key table of its own, because
+    there are too many attributes, keys that are no strings, names that the class does not share, or
+    for none of these reasons. foreign and put are a sample. names: the class's shared names; room:
+    for how many more.
     """
 
     split: int

@@ -1,10 +1,10 @@
-/* See dict_rows.h.  Two key sets with one hash of 64 bits would be counted as one; nothing is read by that. */
+/* See dict_rows.h.  If two key sets had the same 64-bit hash, they would be counted as one; no memory is read by it. */
 #include "dict_rows.h"
 
 #include <errno.h>
 #include <stdint.h>
 
-#define GROUPS 100000 /* more key sets than this are not told apart */
+#define GROUPS 100000 /* further key sets are not told apart */
 
 static Py_ssize_t
 rounded(Py_ssize_t bytes)
@@ -15,7 +15,7 @@ rounded(Py_ssize_t bytes)
 Py_ssize_t
 plus_shared_dict_bytes(Py_ssize_t count)
 {
-    /* The order of insertion is kept in a byte for each, in front of the values. */
+    /* The order of insertion is kept in a byte for each value, in front of the values. */
     return 64 + rounded((count + 2 + 7) / 8 * 8 + 8 * count);
 }
 
@@ -48,7 +48,7 @@ plus_compacted_bytes(PyObject *dict)
     return bytes;
 }
 
-/* The hash of the keys in their order, never NULL; NULL: not all of them are strings. */
+/* Returns the hash of the keys in their order, never 0; NULL: not all of them are strings. */
 static const void *
 hash_of(PyObject *dict)
 {

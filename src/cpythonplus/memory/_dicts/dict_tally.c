@@ -17,7 +17,7 @@ note_cause(struct plus_dict_tally *tally, const struct plus_attributes *attribut
 
     if (attributes->count > PLUS_SHARED_NAMES) {
         tally->many++;
-        /* As slots of the class. */
+        /* If they were slots of the class. */
         tally->many_could_be_bytes += attributes->count * (Py_ssize_t)sizeof(PyObject *);
     }
     else if (plus_table_of(attributes->dict, &table) && table.general) {
@@ -107,7 +107,7 @@ look_at_table(struct plus_dict_walk *walk, PyObject *op)
     if (!plus_table_of(op, &table)) {
         return;
     }
-    /* A table that would save less than half is how they grow. */
+    /* A table that would save less than half may just be growing. */
     if (saves(&table) >= walk->worth_bytes && 2 * table.could_be_bytes <= table.size_bytes) {
         walk->large++;
         walk->large_saves_bytes += saves(&table);
@@ -121,7 +121,7 @@ look_at_table(struct plus_dict_walk *walk, PyObject *op)
     }
 }
 
-/* ---- dicts that nobody has written ---------------------------------------------------------------- */
+/* ---- dicts that the program did not make ----------------------------------------------------------- */
 
 struct own_dict {
     PyObject *dict; /* borrowed */
@@ -141,7 +141,7 @@ take_out(struct plus_dict_walk *walk, PyObject *dict)
     return plus_dict_rows_count(&walk->rows, dict, -1);
 }
 
-/* Modules, classes and functions keep names in dicts that the program cannot make in another way. */
+/* Finds the dicts of names of modules, classes and functions, which the program cannot store in another way. */
 static int
 look_for_own(struct plus_dict_walk *walk, PyObject *op)
 {
@@ -203,7 +203,7 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     if (look_for_own(walk, op) < 0) {
         return -ENOMEM;
     }
-    /* What a class has in its dict is no instance's business. */
+    /* The dict of a class is not counted for an instance. */
     if (type->tp_dictoffset == 0 || PyType_Check(op) || !plus_type_shares_keys(type)) {
         return 0;
     }

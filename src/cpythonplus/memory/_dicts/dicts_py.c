@@ -1,4 +1,4 @@
-/* What key_sharing/ needs of C. */
+/* The binding of dicts. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -19,14 +19,14 @@ class_row(const struct plus_dict_tally *tally)
                          tally->general, tally->foreign, tally->put, names, room);
 }
 
-/* What a class's instances would save as Records: those that have no slots but a dict or values. */
+/* Returns the bytes that a class's instances would save as Records: those without slots but with a dict or values. */
 static Py_ssize_t
 record_saves_bytes(const struct plus_dict_tally *tally)
 {
     return tally->size_bytes - tally->instances * plus_record_bytes(tally->attributes);
 }
 
-/* Those that lost something or would save something: the others are most classes of a program. */
+/* Returns rows for the classes that lost something or would save something; most classes do neither. */
 static PyObject *
 class_rows(const struct plus_dict_walk *walk)
 {
@@ -55,7 +55,7 @@ table_rows(const struct plus_largest *largest)
     return rows;
 }
 
-/* The bytes that dicts with the same keys would take in the tightest way. */
+/* Returns the least bytes that dicts with the same keys could take. */
 static Py_ssize_t
 least_bytes(const struct plus_dict_rows *rows)
 {
@@ -105,7 +105,7 @@ rows_rows(const struct plus_dict_walk *walk)
     return result;
 }
 
-/* Small dicts that have nothing in common: (count, bytes, bytes as CompactDicts, samples). */
+/* Small dicts in no group: (count, bytes, bytes as CompactDicts, samples). */
 static PyObject *
 small_row(const struct plus_dict_rows_table *table)
 {
@@ -133,7 +133,7 @@ hold_largest(const struct plus_largest *largest, bool release)
     }
 }
 
-/* The first allocation behind the walk may start the collector, whose callbacks may free what was only borrowed. */
+/* The first allocation after the walk may start the collector, whose callbacks may free borrowed objects. */
 static void
 hold_all(const struct plus_dict_walk *walk, bool release)
 {

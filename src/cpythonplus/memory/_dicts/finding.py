@@ -1,4 +1,4 @@
-"""Look at the instances of all classes, and at all dicts and sets."""
+"""Looks at the instances of all classes, and at all dicts and sets."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,17 +14,17 @@ __all__ = ["key_sharing"]
 
 
 def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
-    """Return which classes and which tables take more memory than they need, and what would help.
+    """Return classes and tables that take more memory than they need, and the remedies.
 
-    worth_bytes: what a class, or a dict or set, must cost to be told of.
-    top: of how many dicts and sets the holders are looked for, which takes about as long as a
-    collection of the heap, several times.
+    worth_bytes: the least cost of a class, or a dict or set, that is told. top: the number of dicts
+    and sets whose holders are looked for, which takes about as long as a collection of the heap,
+    several times.
 
-    Makes no dict of an instance, runs no code of the program and changes nothing.  Other threads
+    Makes no dict of an instance, runs no code of the program and changes nothing. Other threads
     wait meanwhile, about as long as for a collection.
 
     Raises ValueError for numbers below 0, and UnsupportedPlatform on a free-threaded build and if
-    the interpreter's structures are not as they are known.
+    the interpreter's structures are not the known ones.
     """
     if worth_bytes < 0 or top < 0:
         raise ValueError("worth_bytes and top must not be negative")

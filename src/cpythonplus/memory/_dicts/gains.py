@@ -1,4 +1,4 @@
-"""What would take less as dicts that share keys, as Records or as CompactDicts."""
+"""Finds objects that would take less as dicts that share keys, as Records or as CompactDicts."""
 
 import sysconfig
 import tracemalloc
@@ -11,15 +11,15 @@ from cpythonplus.memory._dicts.report import Gain
 
 __all__ = ["class_gain", "find_gains"]
 
-# Of memory_walk_dicts().
+# The results of memory_walk_dicts().
 _Rows: TypeAlias = tuple[int, int, int, int, int, int, list[dict[str, Any]]]
 _Small: TypeAlias = tuple[int, int, int, list[dict[Any, Any]]]
 _Huge: TypeAlias = tuple[Any, int, int, int, int]
 
 _NAMED = 5
-"""So many keys are named."""
+"""The most keys that are named."""
 _MOST_SHARED = 29
-"""So many keys the interpreter shares, and no more."""
+"""The most keys that the interpreter shares."""
 
 _SHARED = "rows = list(memory.share_keys(rows))"
 _PARSED = "json.loads(text, object_pairs_hook=memory.shared_dict)"
@@ -39,7 +39,7 @@ def find_gains(
 ) -> list[tuple[Gain, object]]:
     """Return the `top` that save most, each at least `worth_bytes`, with an object of each.
 
-    rows, small, huge: of `memory_walk_dicts()`.
+    rows, small, huge: the results of `memory_walk_dicts()`.
     """
     can_share = _native.memory_sharing_refusal() is None
     found: list[tuple[Gain, object]] = []
@@ -52,7 +52,7 @@ def find_gains(
 
 
 def class_gain(name: str, instances: int, size_bytes: int, record_bytes: int) -> Gain:
-    """Return what a class's instances would save as Records."""
+    """Return the gain of a class's instances as Records."""
     return Gain(
         what=name,
         count=instances,
@@ -114,13 +114,13 @@ def _compacted(what: str, count: int, size_bytes: int, compact_bytes: int, made_
 
 
 def _made_at(samples: Sequence[object]) -> tuple[str, bool]:
-    """Return the line that made most of them, and whether that was by parsing JSON."""
+    """Return the line that made most of the samples, and whether that was by parsing JSON."""
     places = Counter(place for place in map(_place, samples) if place is not None)
     return places.most_common(1)[0][0] if places else ("", False)
 
 
 def _place(op: object) -> tuple[str, bool] | None:
-    """Return the last line of the program itself, if tracemalloc has kept that many."""
+    """Return the last line outside of libraries, if tracemalloc has kept so many frames."""
     traceback = tracemalloc.get_object_traceback(op) if tracemalloc.is_tracing() else None
     if traceback is None:
         return None

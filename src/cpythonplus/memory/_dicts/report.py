@@ -1,4 +1,4 @@
-"""What was found: a row for each class, and for each oversized table."""
+"""The report: a row for each class, and for each oversized table."""
 
 from dataclasses import dataclass
 
@@ -11,11 +11,11 @@ __all__ = ["Gain", "KeySharing", "LostSharing", "Oversized"]
 class LostSharing:
     """A class some of whose instances take more than they would with names shared and no dict.
 
-    type: its qualified name.  instances: all of them; inline: those whose attributes are values
+    type: its qualified name. instances: all of them; inline: those whose attributes are values
     only; split: those with a dict whose names are the class's; combined: those with a dict with a
-    key table of its own; the others have no attributes.
-    size_bytes: of all instances, with values, dicts and key tables, but for what these refer to.
-    cost_bytes: how much less it would be if the remedy were taken.
+    key table of its own; the others have no attributes. size_bytes: of all instances, with values,
+    dicts and key tables, without the objects that these refer to. cost_bytes: the bytes that the
+    remedy would save.
     """
 
     type: str
@@ -33,8 +33,8 @@ class LostSharing:
 class Oversized:
     """A dict or a set whose table is at least twice as large as its entries need.
 
-    kind: `dict`, `set`, or the name of a class derived from them.  holder: who refers to it, as
-    far as that can be told.  capacity: the entries that fit into the table.
+    kind: `dict`, `set`, or the name of a class derived from them. holder: the path to its referrer,
+    as far as known. capacity: the entries that fit into the table.
     """
 
     kind: str
@@ -50,13 +50,13 @@ class Oversized:
 class Gain:
     """Objects that would take less memory in another form, and the line to change.
 
-    what: a class; or `dict` with the keys, of dicts that have the same ones.  count: how many.
-    holder: who refers to one of them.  made_at: `file:line` of the program that made most of those
-    that were looked at, if tracemalloc traces, else "".
-    size_bytes: of all, but for what they refer to; shared_bytes, record_bytes, compact_bytes: as
-    dicts that share their keys, as `memory.Record`, as `memory.CompactDict`, None where that does
-    not apply.  change: the one that keeps the type if it can be kept, else the one that saves most;
-    saves_bytes: what it saves.
+    what: a class; or `dict` with the keys, of dicts that have the same ones. count: their number.
+    holder: the path to the referrer of one of them. made_at: `file:line` of the program that made
+    most of those that were looked at, if tracemalloc traces, else "". size_bytes: of all, without
+    the objects that they refer to; shared_bytes, record_bytes, compact_bytes: as dicts that share
+    their keys, as `memory.Record`, as `memory.CompactDict`, None if that does not apply. change:
+    the one that keeps the type if it can be kept, else the one that saves most; saves_bytes: the
+    bytes that it saves.
     """
 
     what: str
@@ -73,12 +73,12 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class KeySharing(Examined):
-    """All that was found in a process, what costs most first.
+    """The findings in a process, the largest cost first.
 
-    oversized_count, oversized_bytes: how many tables were found that are worth it, and what they
-    would save all together; `oversized` has the largest of them.
-    gains: what would take less as dicts that share keys, Records or CompactDicts.
-    left_out: why something could not be looked at, a sentence each.
+    oversized_count, oversized_bytes: the number of tables that are worth it, and the bytes that
+    they would save all together; `oversized` has the largest of them. gains: objects that would
+    take less as dicts that share keys, Records or CompactDicts. left_out: one sentence for each
+    part that could not be looked at.
     """
 
     examination = "key_sharing"
@@ -92,5 +92,5 @@ class KeySharing(Examined):
 
     @property
     def cost_bytes(self) -> int:
-        """What all remedies together would save."""
+        """The bytes that all remedies together would save."""
         return sum(row.cost_bytes for row in self.lost) + self.oversized_bytes

@@ -1,1 +1,1 @@
-"""What a collection finds: cyclic garbage, and what breaks its cycles."""
+"""Handles the cyclic garbage that a collection finds, and breaks its cycles."""

@@ -1,20 +1,21 @@
-/* The collector hands over what it found unreachable as a list, with gc.DEBUG_SAVEALL, and frees nothing.
+/* With gc.DEBUG_SAVEALL the collector appends unreachable objects to a list, and frees none.
  *
- *     init         items -> numbers, by a table of addresses; tp_traverse of each -> references between them, and what
- *                  each holds alone (leaves); components: of items that reach each other
+ *     init         items -> numbers, by a table of addresses; tp_traverse of each -> references between them, and the
+ *                  objects that each holds alone (leaves); components: items that reach each other
  *     key          of a component: batch_key.c
- *     is_garbage   each item has the list's reference and those of other items, and no other: nobody has taken one back
+ *     is_garbage   the only references to each item are those of the list and of other items: none was resurrected
  *     clear        tp_clear of each, as the collector would have done: this runs destructors
  *
- * Items are borrowed, so the list must stay as it is from init to the end; before clear the caller takes them over into a
- * list of its own, as destructors may change gc.garbage.  Finalizers and weak references are done with: the collector
- * sees to them before it puts anything into the list.
+ * Items are borrowed, so the list must not change from init to the end.  Before clear the caller moves the items into
+ * a list of its own, because destructors may change gc.garbage.  The collector handles finalizers and weak references
+ * before it puts anything into the list.
  *
- * A leaf is an object outside with one reference, from an item: it goes with it.  A dict that is one, of an instance that
- * was asked for its __dict__ behind the collector's choice, counts as part of the instance.
+ * A leaf is an object outside the batch whose only reference comes from an item: it is freed with the item.  If an
+ * instance was asked for its __dict__ after the collector chose the items, the new dict is a leaf, and counts as part
+ * of the instance.
  *
- * If somebody has taken one back, is_garbage is false for the whole batch: it is let go of as it is, and what is still
- * unreachable is found by the next collection.
+ * If one item was resurrected, is_garbage is false for the whole batch, which is then released unchanged.  The next
+ * collection finds those that are still unreachable.
  *
  * Rejected: gc.get_referents() for each item, which makes a list each in the middle of a collection. */
 #include "batch.h"
@@ -30,7 +31,7 @@ struct visitor {
     struct plus_batch *batch;
     uint32_t source;
     uint32_t seen;
-    bool within; /* a dict that belongs to the source */
+    bool within; /* a leaf dict of the source is being traversed */
 };
 
 static int
@@ -61,8 +62,8 @@ add_edge(struct plus_batch *batch, uint32_t target, uint32_t place)
 static int
 note_referent(PyObject *op, void *arg);
 
-/* An object outside that only the source refers to goes with it.  Where it is a dict, what it refers to counts as
- * the source's own: asking an instance for its __dict__ makes one, after the collector chose the items. */
+/* Counts a leaf of the source.  Referents of a leaf dict count as the source's own, because asking an instance for its
+ * __dict__ makes such a dict after the collector chose the items. */
 static int
 note_leaf(PyObject *op, struct visitor *visitor)
 {
@@ -105,7 +106,7 @@ read_references(struct plus_batch *batch)
         struct visitor visitor = {.batch = batch, .source = i};
 
         first[i] = batch->edges;
-        /* One that is listed twice has its references once. */
+        /* An item that is listed twice has its references once. */
         if (traverse != NULL && plus_address_table_find(&batch->indices, op)->number == i) {
             (void)traverse(op, note_referent, &visitor);
         }
@@ -119,7 +120,7 @@ read_references(struct plus_batch *batch)
 
 /* ---- components ---------------------------------------------------------------------------------- */
 
-/* Counting sort of the items by component. */
+/* A counting sort of the items by component. */
 static int
 sort_items(struct plus_batch *batch)
 {
@@ -130,7 +131,7 @@ sort_items(struct plus_batch *batch)
     if (batch->start == NULL) {
         return -ENOMEM;
     }
-    /* Each start is counted two places on, so that filling moves it to where it belongs. */
+    /* Each count is stored two places further on, so that filling moves the start into its place. */
     for (uint32_t i = 0; i < count; i++) {
         batch->start[batch->component[i] + 2]++;
     }
@@ -252,7 +253,7 @@ plus_batch_clear(const struct plus_batch *batch)
         PyObject *op = batch->items[i];
         inquiry clear = Py_TYPE(op)->tp_clear;
 
-        /* Objects with the finalizer of old are what gc.garbage is for; see PEP 442. */
+        /* gc.garbage is the place for objects with a tp_del; see PEP 442. */
         if (clear == NULL || Py_TYPE(op)->tp_del != NULL) {
             continue;
         }

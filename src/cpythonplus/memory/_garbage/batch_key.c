@@ -1,17 +1,18 @@
-/* What components that have one cause have in common, as a number.  Only the first of a kind is named, in
- * Python; the rest are counted under their key.
+/* Hashes a component, so that components with one cause have one key.  Python code names only the first of a kind; the
+ * others are counted under its key.
  *
  *     item        its class; of functions and frames the code, of tracebacks the instruction, of classes the name
- *     reference   hash(item of the source, item of the target, by which variable, attribute or key)
- *     component   hash(its references, sorted, each one once)
+ *     reference   hash(item of the source, item of the target, variable, attribute or key)
+ *     component   hash(its references, sorted, without duplicates)
  *
- * Sorted, for the collector's order says nothing; each one once, for how many items a list has makes no other cause.
- * A class is known by its address, unless it is garbage itself: then by its name, as the next one lies elsewhere.  Code
- * is known by file, name and line, so that a function made anew each time is the same.  Positions in lists and
- * tuples, and keys of large dicts, are data and count for nothing.
+ * References are sorted, because the collector's order is arbitrary.  Duplicates are dropped, because the number of
+ * items in a list makes no other cause.  A class is identified by its address.  If the class is garbage itself, it is
+ * identified by its name, because the next one has another address.  Code is identified by file, name and line, so
+ * that a function made anew each time is the same.  Positions in lists and tuples, and keys of large dicts, are data
+ * and are ignored.
  *
- * No Python code runs: only the hashes of exact strings are asked for, which have no method of their own.  Two
- * causes with one key are told as one; of 64 bits that are well mixed that is not to be expected. */
+ * No Python code runs: only exact strings are hashed, which have no __hash__ of their own.  Two causes with one key
+ * would be reported as one; with 64 well-mixed bits that is not to be expected. */
 #include "batch.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 
 #include <frameobject.h>
 
-#define DICT_KEYS_MAX 32 /* in larger dicts keys are data, not names */
+#define DICT_KEYS_MAX 32 /* keys of a larger dict are data, not names */
 
 /* The finalizer of MurmurHash3 (Austin Appleby, public domain): each bit of the input moves every bit. */
 static uint64_t
@@ -33,7 +34,7 @@ mix(uint64_t x)
 static uint64_t
 text_hash(PyObject *text)
 {
-    /* A subclass could have a __hash__ of its own. */
+    /* A subclass could have its own __hash__. */
     return text != NULL && PyUnicode_CheckExact(text) ? (uint64_t)PyObject_Hash(text) : 1;
 }
 
@@ -48,7 +49,7 @@ name_hash(const char *name)
     return hash;
 }
 
-/* A class that is garbage itself comes at another address each time. */
+/* A class that is garbage itself has another address each time. */
 static uint64_t
 type_hash(const struct plus_batch *batch, PyTypeObject *type)
 {
@@ -80,7 +81,7 @@ frame_hash(PyObject *op)
     return hash;
 }
 
-/* Which code it belongs to, or which class it is. */
+/* Hashes the code that the object belongs to, or the class that it is. */
 static uint64_t
 detail_hash(PyObject *op)
 {
@@ -104,7 +105,7 @@ item_hash(const struct plus_batch *batch, uint32_t item)
     return mix(type_hash(batch, Py_TYPE(op)) + 3 * detail_hash(op));
 }
 
-/* The key under which a small dict has the target. */
+/* Hashes the key that a small dict has for the target. */
 static uint64_t
 key_hash(PyObject *dict, PyObject *target)
 {
@@ -122,7 +123,7 @@ key_hash(PyObject *dict, PyObject *target)
     return 0;
 }
 
-/* By which of its variables or attributes the source has the target; 0 where that says nothing. */
+/* Hashes the variable or attribute of the source that refers to the target; 0 if it tells nothing. */
 static uint64_t
 label_hash(PyObject *source, PyObject *target, uint16_t place)
 {
@@ -144,7 +145,7 @@ compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Fills hashes with one for each reference within the component; NULL only counts. */
+/* Writes one hash for each reference within the component, and returns their number; with NULL it only counts. */
 static size_t
 hash_edges(const struct plus_batch *batch, uint32_t component, uint64_t *hashes)
 {
@@ -183,7 +184,7 @@ plus_batch_key(const struct plus_batch *batch, uint32_t component, uint64_t *key
     hash_edges(batch, component, hashes);
     qsort(hashes, count, sizeof *hashes, compare);
     for (size_t i = 0; i < count; i++) {
-        /* Once each: how long a list is makes no other cause. */
+        /* Hash distinct references only, so that a list's length does not change the key. */
         if (i == 0 || hashes[i] != hashes[i - 1]) {
             result = mix(result + hashes[i]);
         }

@@ -1,30 +1,30 @@
-/* An exception in a callback of the collector has nobody to go to: the collector runs wherever memory is asked for.
+/* An exception in a callback of the collector has no caller to go to: the collector runs wherever memory is allocated.
  *
  *     collection -> guarded(*args) -> callable(*args)
- *         returned, RecursionError, MemoryError    done; the latter two are the callback's own want, and dropped
- *         anything else                            kept if it is the first, and the callable is called again
- *     after it is done, or TRIES calls, what was kept
- *         on the main thread                       is raised by a pending call, behind the collection
+ *         returned, RecursionError, MemoryError    done; the latter two are about the callback itself, and dropped
+ *         any other exception                      kept if it is the first, and the callable is called again
+ *     after it is done, or after TRIES calls, the kept exception
+ *         on the main thread                       is raised by a pending call, after the collection
  *         elsewhere, or no pending call is left    goes to the collector, which prints it
  *
- * What is kept is a signal handler's: these run on the main thread, between any two instructions.  So the callback has to
- * be called again, for it may have been interrupted half way; and the exception must come out, as it is
- * KeyboardInterrupt or a time-out.  A handler may raise each time: hence the end to it.
+ * A kept exception comes from a signal handler: handlers run on the main thread, between any two instructions.  The
+ * callback may have been interrupted half way, so it is called again.  The exception must be raised, because it is
+ * KeyboardInterrupt or a time-out.  A handler may raise each time, hence the limit TRIES.
  *
- * All with the GIL held.  The reference to the exception goes to the pending call, which gives it up.  The recursion
- * limit is raised for the call and put back, unless a destructor has set another one meanwhile.
+ * The GIL is held throughout.  The pending call takes over the reference to the exception.  The recursion limit is
+ * raised for the call and restored, unless a destructor has set another one meanwhile.
  *
- * Rejected: to block signals around the callback (Python's handlers do not run in the signal, but when the interpreter
- * finds time for them), and PyThreadState_SetAsyncExc (it takes a class, so the exception's arguments would be lost). */
+ * Rejected: blocking signals around the callback (Python's handlers do not run in the signal, but later in the
+ * interpreter loop), and PyThreadState_SetAsyncExc (it takes a class, so the exception's arguments would be lost). */
 #define _GNU_SOURCE
 #include "guard.h"
 
 #include "../../_base/raise.h"
 
 #define ROOM 400 /* calls */
-#define TRIES 4  /* signals may come as quickly as they are handled */
+#define TRIES 4  /* signals may come as fast as they are handled */
 
-/* A collection may come where the program has no calls left: room for the callback's own. */
+/* A collection may run when the recursion limit is nearly reached: add room for the callback's own calls. */
 static PyObject *
 call_with_room(PyObject *callable, PyObject *const *args, Py_ssize_t count)
 {
@@ -32,14 +32,14 @@ call_with_room(PyObject *callable, PyObject *const *args, Py_ssize_t count)
 
     Py_SetRecursionLimit(limit + ROOM);
     PyObject *result = PyObject_Vectorcall(callable, args, (size_t)count, NULL);
-    /* A destructor may have set its own. */
+    /* A destructor may have set another limit. */
     if (Py_GetRecursionLimit() == limit + ROOM) {
         Py_SetRecursionLimit(limit);
     }
     return result;
 }
 
-/* The callback's own want of room or memory is not the program's. */
+/* True for RecursionError and MemoryError of the callback itself, which are not the program's. */
 static bool
 is_own(PyObject *error)
 {
@@ -47,8 +47,8 @@ is_own(PyObject *error)
            PyErr_GivenExceptionMatches(error, PyExc_MemoryError);
 }
 
-/* Calls again what a signal handler interrupted, but not for ever.  Only the first exception counts: a time-out that
- * is due again and again is one. */
+/* Calls again if a signal handler interrupted the call, at most TRIES times.  Only the first exception counts: a
+ * time-out that is due repeatedly is one. */
 static PyObject *
 call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
 {
@@ -68,7 +68,7 @@ call_guarded(PyObject *callable, PyObject *const *args, Py_ssize_t count)
             break;
         }
     }
-    if (first == NULL || plus_raise_soon(first)) { /* behind the collection */
+    if (first == NULL || plus_raise_soon(first)) { /* after the collection */
         Py_RETURN_NONE;
     }
     plus_raise_again(first);

@@ -1,18 +1,18 @@
-/* What would go with an object, told by counting references and without freeing anything.
+/* Counts the objects that would be freed with an object, by counting references and without freeing anything.
  *
- *     roots    taken, whoever else refers to them
+ *     roots    taken, whatever else refers to them
  *     taken    its referents are looked at, once: each reference to an object is counted in its record
- *     met      with as many references as it has, it is taken, too
+ *     met      once all its references are counted, it is taken, too
  *
- * So an object is taken when all that refers to it is.  Only referents of taken objects are looked at: the walk ends at
- * whatever is shared, and takes time by what it finds, not by the heap.  An object's references come one by one, so it may
- * be met many times before it is taken, or never.  Members of a cycle explain each other and are never complete, unless
- * one of them is a root: such are not counted, and the headers say so.
+ * So an object is taken if all objects that refer to it are.  Only referents of taken objects are looked at: the walk
+ * ends at shared objects, and its time depends on its result, not on the heap.  References to an object come one by
+ * one, so it may be met many times before it is taken, or never be taken.  Members of a cycle refer to each other and
+ * are never complete, unless one of them is a root: they are not counted, as held.h says.
  *
- * What is spared, the exception whose traceback is asked about, is passed over: its frames refer to it.  Dicts are read
- * with their keys, which tp_traverse leaves out where they are strings.
+ * Spared objects are passed over: if a traceback is asked about, its frames refer to the exception.  Dicts are read
+ * with their keys, because tp_traverse leaves out keys that are strings.
  *
- * All with the GIL held; nothing is changed and no Python code runs, so counts stay as they are meanwhile. */
+ * The GIL is held; nothing is changed and no Python code runs, so reference counts do not change meanwhile. */
 #include "held.h"
 
 #include "../../_base/memory/address_table.h"
@@ -28,7 +28,7 @@ traceback_of(PyObject *op)
     PyObject *traceback =
         PyExceptionInstance_Check(op) ? ((PyBaseExceptionObject *)op)->traceback : NULL;
 
-    /* 3.11 keeps the None that takes a traceback off. */
+    /* 3.11 keeps the None that removed a traceback. */
     return traceback == Py_None ? NULL : traceback;
 }
 
@@ -49,7 +49,7 @@ plus_exceptions_among(PyObject *objects)
 /* ---- referrers ----------------------------------------------------------------------------------- */
 
 struct search {
-    struct plus_address_table lists; /* by target: the one in `found`, borrowed */
+    struct plus_address_table lists; /* by target: its list in `found`, borrowed */
     PyObject *found;
     PyObject *source;
 };
@@ -126,13 +126,12 @@ plus_referrers_among(PyObject *objects, PyObject *targets)
     return search.found;
 }
 
-/* ---- what goes with an object -------------------------------------------------------------------- */
+/* ---- objects that are freed with an object ------------------------------------------------------- */
 
-/* An object is taken along when as many references to it were met as there are.  Only referents of taken objects
- * are looked at, so the walk ends at whatever is shared and never sees the heap. */
+/* An object that was met.  It is taken once as many references to it were met as it has. */
 struct met {
     PyObject *op;
-    struct met *next; /* of those that wait */
+    struct met *next; /* the next one in `waiting` */
     Py_ssize_t references;
     bool taken;
 };
@@ -185,7 +184,7 @@ meet(PyObject *op, void *arg)
     return 0;
 }
 
-/* A dict's tp_traverse leaves out keys that are strings. */
+/* Meets keys and values: a dict's tp_traverse leaves out keys that are strings. */
 static int
 meet_entries(PyObject *dict, struct taking *taking)
 {
@@ -211,7 +210,7 @@ meet_referents(PyObject *op, struct taking *taking)
     return plus_can_be_traversed(op) ? Py_TYPE(op)->tp_traverse(op, meet, taking) : 0;
 }
 
-/* Whoever else refers to the roots does not matter. */
+/* Takes the roots, whatever else refers to them. */
 static int
 take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
 {

@@ -1,4 +1,4 @@
-/* What exceptions.py and closures.py need of C: frames without variables, raising, and emptying cells. */
+/* Helpers of exceptions.py and closures.py: frames without variables, raising, and emptying cells. */
 #include "../binding.h"
 
 #include <frameobject.h>
@@ -17,7 +17,7 @@ memory_bare_frame(PyObject *module, PyObject *args)
                           &names)) {
         return NULL;
     }
-    /* Whoever reads the frame's variables would look for its cells. */
+    /* A reader of the frame's variables would look for its cells. */
     if (PyCode_GetNumFree(code) > 0) {
         PyErr_SetString(PyExc_ValueError, "the code has free variables");
         return NULL;
@@ -36,8 +36,8 @@ memory_frame_generator(PyObject *module, PyObject *frame)
     return generator == NULL ? Py_NewRef(Py_None) : generator;
 }
 
-/* Not written in Python: its frame would be on the traceback, and the caller's operands could not be
- * relied on to let go of the exception. */
+/* Written in C: the frame of a Python function would be on the traceback, and the caller's operand stack might keep
+ * the exception. */
 static PyObject *
 memory_reraise(PyObject *module, PyObject *raised)
 {
@@ -59,7 +59,7 @@ memory_reraise(PyObject *module, PyObject *raised)
 
     PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
     if (forgets) {
-        plus_frame_forget(caller, raised); /* the exception that is set keeps it */
+        plus_frame_forget(caller, raised); /* the exception that is set keeps `raised` */
     }
     return NULL;
 }

@@ -1,33 +1,33 @@
-/* Three passes, as the collector's over its young objects, over what hangs on the cells of one function that has ended:
+/* Three passes, like those of the collector, over the objects behind the cells of one function that has ended:
  *
- *     discover   from the cells on, what is of the kinds in is_followed(): a node each, and the references between
- *                nodes are counted in `inside`; those from the closure and the finished frames, too
- *     hold       a node with more references than `inside` is held from outside, and so is what it reaches
+ *     discover   from the cells on, each object of the kinds in is_followed() is a node; `inside` counts references
+ *                from nodes, from the closure and from the finished frames
+ *     hold       a node with more references than `inside` is held from outside, and so are the nodes that it reaches
  *     empty      a cell that is not held, and that its content leads back to, lies on an island: it is emptied
  *
- * Nothing is changed before all is known, and nodes are borrowed: no code runs until the first cell is emptied.  The
- * cells that are emptied are referenced before that, since one's content may be what holds another.
+ * Nothing is changed before all is known, and nodes are borrowed: no code runs until the first cell is emptied.
+ * References to those cells are taken first, because the content of one may hold another.
  *
- * Fewer references than are explained: a frame counts that has none of its own; then nothing is known and nothing done.
- * So with more than MOST_NODES objects.  Modules are not followed: alive by themselves, and large.  What is of another
- * kind is no node; it keeps what it refers to held, as its references are not explained.
+ * If a node has fewer references than `inside`, a frame has counted a borrowed one; then nothing is known and nothing
+ * is done.  The same holds for more than MOST_NODES objects.  Modules are not followed: they live by themselves, and
+ * are large.  An object of another kind is no node; it holds its referents, because its references are not counted.
  *
- * Rejected: a collection of the youngest generation instead, which looks at all that was made since the last one;
- * clearing every cell, which would break inner functions that live on. */
+ * Rejected: a collection of the youngest generation, which looks at all objects made since the last one; clearing
+ * every cell, which would break inner functions that live on. */
 #include "islands.h"
 
 #include <string.h>
 
-/* Enough for functions that call each other; linear search through so few is quicker than a table. */
+/* Enough for functions that call each other; a linear search through so few is faster than a table. */
 #define MOST_NODES 256
-/* A larger container is data and not a table of functions. */
+/* A larger container is data and no table of functions. */
 #define MOST_ITEMS 64
 
 struct node {
     PyObject *op;      /* borrowed: nothing runs while nodes are in use */
-    Py_ssize_t inside; /* references that are explained */
-    bool held;         /* from outside, or by one that is */
-    bool reached;      /* by what is spread just now */
+    Py_ssize_t inside; /* references from nodes, the closure and finished frames */
+    bool held;         /* from outside, or by a held node */
+    bool reached;      /* by the node that is spread just now */
     bool expanded;
 };
 
@@ -38,7 +38,7 @@ struct island {
     PyObject *visited; /* the object that is being traversed */
 };
 
-/* ---- what is followed ------------------------------------------------------------------------ */
+/* ---- followed objects ------------------------------------------------------------------------ */
 
 static bool
 is_wrapper(PyTypeObject *type)
@@ -47,14 +47,14 @@ is_wrapper(PyTypeObject *type)
            strcmp(type->tp_name, "functools.partial") == 0;
 }
 
-/* Exact types only: a subclass may have a traverse of its own. */
+/* True for exact types only: a subclass may have its own tp_traverse. */
 static bool
 is_followed(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
 
     if (type == &PyTuple_Type) {
-        return PyTuple_GET_SIZE(op) <= MOST_NODES; /* a closure is one */
+        return PyTuple_GET_SIZE(op) <= MOST_NODES; /* a closure is a tuple */
     }
     if (type == &PyList_Type) {
         return PyList_GET_SIZE(op) <= MOST_ITEMS;
@@ -66,7 +66,7 @@ is_followed(PyObject *op)
            type == &PyStaticMethod_Type || type == &PyClassMethod_Type || is_wrapper(type);
 }
 
-/* A function's module: alive by itself, and large. */
+/* True for the function's module: it lives by itself, and is large. */
 static bool
 is_module_of(PyObject *function, PyObject *op)
 {
@@ -143,7 +143,7 @@ reach(PyObject *op, void *argument)
     return 0;
 }
 
-/* Until nothing more is reached from what is; the chains are short. */
+/* Repeats until nothing more is reached; the chains are short. */
 static void
 spread(struct island *island)
 {
@@ -175,7 +175,7 @@ explore(struct island *island, PyObject *closure, Py_ssize_t count, PyObject *fr
         traverse(island, closure, count_known);
     }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
-        /* A frame that still runs shows nothing, and so holds what it has. */
+        /* A running frame shows nothing to tp_traverse, and so holds its variables. */
         if (PyFrame_Check(PyList_GET_ITEM(frames, i))) {
             traverse(island, PyList_GET_ITEM(frames, i), count_known);
         }
@@ -184,7 +184,7 @@ explore(struct island *island, PyObject *closure, Py_ssize_t count, PyObject *fr
         struct node *node = &island->nodes[i];
 
         node->reached = Py_REFCNT(node->op) > node->inside;
-        /* More is explained than there is: a frame has a reference that does not count. */
+        /* A frame has counted a borrowed reference. */
         island->overflow |= Py_REFCNT(node->op) < node->inside;
     }
     spread(island);
@@ -193,9 +193,9 @@ explore(struct island *island, PyObject *closure, Py_ssize_t count, PyObject *fr
     }
 }
 
-/* ---- what is emptied ------------------------------------------------------------------------- */
+/* ---- emptying cells -------------------------------------------------------------------------- */
 
-/* Whether a cell's content leads back to it. */
+/* True if a cell's content leads back to the cell. */
 static bool
 is_on_a_cycle(struct island *island, struct node *cell)
 {

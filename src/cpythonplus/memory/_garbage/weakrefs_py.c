@@ -1,17 +1,17 @@
-/* Weak references to an object that is not destroyed but used again. */
+/* Clears weak references to an object that is reused instead of destroyed. */
 #include "../../_base/raise.h"
 #include "../binding.h"
 
-/* What is found is collected first and called last, as when an object dies: a callback that runs must
- * see no weak reference to the object that is still alive.  PyObject_ClearWeakRefs would do it, but it
- * insists on an object without references. */
+/* All references are found and cleared before the first callback is called, as when an object dies: a callback must
+ * see no weak reference to the object that is still alive.  PyObject_ClearWeakRefs() would do this, but only for an
+ * object without references. */
 struct clearing {
     PyObject *op;          /* borrowed */
-    bool call;             /* else finalizers are told that they will not be called */
-    PyObject *getweakrefs; /* weakref's; it knows where each kind of object has its list */
-    PyObject *finalize;    /* weakref's class */
-    PyObject *references;  /* lists of all that were found */
-    PyObject *callbacks;   /* None where there is none */
+    bool call;             /* else finalizers are detached */
+    PyObject *getweakrefs; /* weakref.getweakrefs: it knows where each type has its list */
+    PyObject *finalize;    /* weakref.finalize */
+    PyObject *references;  /* lists of all found references */
+    PyObject *callbacks;   /* None for a reference without one */
 };
 
 static int
@@ -22,7 +22,7 @@ clearing_init(struct clearing *this, PyObject *op, bool call)
     this->finalize = this->getweakrefs ? plus_import_from("weakref", "finalize") : NULL;
     this->references = PyList_New(0);
     this->callbacks = PyList_New(0);
-    if (this->finalize && !PyType_Check(this->finalize)) { /* the program has another one there */
+    if (this->finalize && !PyType_Check(this->finalize)) { /* the program has replaced it */
         PyErr_SetString(PyExc_TypeError, "weakref.finalize is no class");
         return -1;
     }
@@ -38,7 +38,7 @@ clearing_fini(struct clearing *this)
     Py_XDECREF(this->callbacks);
 }
 
-/* A weakref.finalize that is not called now would be at exit: it is registered by itself. */
+/* Detaches a weakref.finalize that is not called now; otherwise it would be called at exit. */
 static int
 detach(struct clearing *this, PyObject *callback)
 {
@@ -50,7 +50,7 @@ detach(struct clearing *this, PyObject *callback)
     return detached == NULL ? -1 : 0;
 }
 
-/* The program may have put another function in the place of getweakrefs(). */
+/* The program may have replaced getweakrefs(). */
 static bool
 are_references(PyObject *found)
 {
@@ -84,8 +84,8 @@ remember(struct clearing *this, PyObject *found)
     return 0;
 }
 
-/* Runs nothing: references and callbacks are held.  The function of the base class serves all of them,
- * proxies too, and a subclass's would clear more. */
+/* Clears the references, and runs no code: references and callbacks are held.  The base class's function works for all
+ * of them, proxies too; a subclass's would clear more. */
 static void
 clear(PyObject *found)
 {
@@ -94,7 +94,7 @@ clear(PyObject *found)
     }
 }
 
-/* Until none is left: a collection in between may run code that makes new ones. */
+/* Repeats until there is none: a collection in between may run code that makes new ones. */
 static int
 clear_all(struct clearing *this)
 {
@@ -117,7 +117,7 @@ clear_all(struct clearing *this)
     }
 }
 
-/* As the interpreter calls them: what one raises is reported, and the others still run. */
+/* Calls the callbacks as the interpreter does: an exception is reported, and the others still run. */
 static void
 call_callbacks(struct clearing *this)
 {
@@ -146,7 +146,7 @@ plus_memory_clear_weakrefs(PyObject *module, PyObject *args)
         return NULL;
     }
     if (PyType_Check(op)) {
-        /* A class changed later would not reach what its subclasses have cached. */
+        /* After a later change of the class, the caches of its subclasses would not be reset. */
         PyErr_SetString(PyExc_TypeError,
                         "clear_weakrefs() does not accept a class: the interpreter itself "
                         "finds subclasses by weak references");

@@ -1,1 +1,1 @@
-"""`pytest --no-cycles`: what the plugin consists of once it is switched on."""
+"""The parts of the plugin behind `pytest --no-cycles`."""

@@ -1,10 +1,10 @@
-"""The allow-list of `pytest --no-cycles`: patterns that say which cycles do not count.
+"""The allow-list of `pytest --no-cycles`: patterns for cycles that do not count.
 
     WHERE[:FUNCTION[:VARIABLE]]
 
-WHERE is a module (`package.module`), or a file if there is a `/` in it or `.py` at its end. `*`
-stands for anything, also for nothing; everything else for itself. That is why this is not fnmatch,
-for which the brackets of `errors[]` would be a set of characters.
+WHERE is a module (`package.module`), or a file if it has a `/` or ends with `.py`. `*` stands for
+any text, also for none; everything else for itself. fnmatch is not used, because it would read the
+brackets of `errors[]` as a set of characters.
 """
 
 import re
@@ -21,7 +21,7 @@ _MOST_PARTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """One entry: `text` as it was written, and its three parts; what is not given is `*`."""
+    """One entry: `text` as written, and its three parts; a missing part is `*`."""
 
     text: str
     where: str
@@ -34,17 +34,17 @@ class Pattern:
         return "/" in self.where or self.where.endswith(".py")
 
     def allows(self, cause: Cause, modules: Sequence[str]) -> bool:
-        """Whether it is about `cause`; modules: the names that its file is imported by."""
+        """Whether it fits `cause`; modules: the names that the cause's file is imported by."""
         if not fits(self.function, cause.place.function) or not fits(self.variable, cause.variable):
             return False
         if self.names_a_file:
-            # The end of a path is enough: `app/client.py`.
+            # The end of a path suffices: `app/client.py`.
             return fits(self.where, cause.place.file) or fits(f"*/{self.where}", cause.place.file)
         return any(fits(self.where, module) for module in modules) or self.where == "*"
 
 
 def parse(text: object) -> Pattern:
-    """Read one entry; ValueError says what is wrong in it."""
+    """Read one entry; ValueError tells the mistake in it."""
     if not isinstance(text, str):
         raise ValueError(f"expected a pattern module:function:variable, got {text!r}")
     parts = [part.strip() for part in text.split(":", _MOST_PARTS - 1)]
@@ -55,7 +55,7 @@ def parse(text: object) -> Pattern:
 
 
 def parse_lines(lines: Iterable[str]) -> list[Pattern]:
-    """Read the lines of the ini file; what follows a `#` is the reason, for people."""
+    """Read the lines of the ini file; the text after a `#` is a reason for people."""
     entries = (line.partition("#")[0].strip() for line in lines)
     return [parse(entry) for entry in entries if entry]
 
@@ -68,8 +68,8 @@ def fits(pattern: str, text: str) -> bool:
 def module_names(file: str) -> list[str]:
     """Return the names under which a source file is imported.
 
-    A test's module may be gone from sys.modules by then; the folders with an `__init__.py` above
-    the file tell its name too.
+    The module of a test may have left sys.modules by then; the folders with an `__init__.py` above
+    the file tell its name, too.
     """
     if not file.endswith(".py"):
         return []
@@ -87,7 +87,7 @@ def module_names(file: str) -> list[str]:
 def modules_of(file: str) -> Iterator[tuple[str, ModuleType]]:
     """Yield the modules that were imported from a file, with their names in sys.modules."""
     for name, module in list(sys.modules.items()):
-        # A module may be any object, and looking at its attributes may run code: types only.
+        # A module may be any object, and reading its attributes may run code: exact modules only.
         found = module.__dict__.get("__file__") if type(module) is ModuleType else None
         if type(found) is str and found == file:
             yield name, module

@@ -1,11 +1,11 @@
-"""Root causes of a whole session: which tests met them, and which were known before.
+"""Root causes of a whole session: the tests that met them, and whether they were known before.
 
-A cause is known by what stays when its file is edited, moved or installed elsewhere:
+A cause is identified by facts that stay when its file is edited, moved or installed elsewhere:
 
     KIND WHERE:FUNCTION:VARIABLE
 
-WHERE is the name of the module, or the file below the project's folder if it is in no package. Such
-lines are what a baseline has, and what xdist's workers tell the process that started them.
+WHERE is the name of the module, or the file below the project's folder if it is in no package. A
+baseline consists of such lines, and xdist's workers send them to the process that started them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _HEAD = """\
 
 
 class State(StrEnum):
-    """What a cause is to the tests that met it."""
+    """The state of a cause for the tests that met it."""
 
     COUNTS = "counts"
     """It fails them."""
@@ -45,7 +45,7 @@ class State(StrEnum):
 
 
 class Met(NamedTuple):
-    """A cause that a test met: its identity, and for people where it is and how it is broken."""
+    """A cause that a test met: its identity, and its place and advice for people."""
 
     state: str
     identity: str
@@ -62,7 +62,7 @@ class Seen:
 
 
 def identity(cause: Cause, root: Path) -> str:
-    """Return the line of a baseline for a cause; "" if nobody knows what closes the cycle."""
+    """Return the line of a baseline for a cause; "" if the cause has no name."""
     if not is_named(cause):
         return ""
     place = cause.place
@@ -79,7 +79,7 @@ def _where(file: str, root: Path) -> str:
 
 
 def read_baseline(path: Path) -> frozenset[str]:
-    """Return the causes of a baseline; ValueError says what is wrong with it."""
+    """Return the causes of a baseline; ValueError tells the mistake in it."""
     name = visible(str(path))
     try:
         lines = contents(path).decode().splitlines()
@@ -109,14 +109,14 @@ class Tally:
         self._seen: dict[tuple[str, str], Seen] = {}
 
     def add(self, test: str, found: Iterable[Sequence[str]]) -> None:
-        """Note what a test met; found: of `Met`, which may have become lists on their way."""
+        """Note the causes that a test met; found: of `Met`, which may be lists by now."""
         for each in found:
             met = Met(*each)
-            # Without a name causes differ by what is told of them.
+            # Causes without a name are told apart by their text.
             seen = self._seen.setdefault((met.identity, met.identity or met.where), Seen(met))
             seen.tests[test] = None
 
     def of(self, state: State) -> list[Seen]:
-        """Return the causes of a state, first those that the most tests met."""
+        """Return the causes of a state; causes that most tests met come first."""
         found = [each for each in self._seen.values() if each.met.state == state]
         return sorted(found, key=lambda each: (-len(each.tests), each.met.identity))

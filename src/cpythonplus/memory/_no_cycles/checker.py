@@ -1,7 +1,7 @@
-"""The hooks of `pytest --no-cycles`: each test is looked at after its call and after its teardown.
+"""The hooks of `pytest --no-cycles`: they check each test after its call and after its teardown.
 
-Registered by `pytest_plugin` only where it is wanted. What is found after the call fails the test;
-what is found after the teardown, when the values of its fixtures are gone, is an error at teardown.
+`_pytest_plugin` registers them only on demand. Cycles found after the call fail the test; cycles
+found after the teardown, when the values of its fixtures are gone, are an error at teardown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _NOT_CHECKED = Plan(frozenset(), ())
 
 
 class Checker:
-    """A session's checks; between tests it holds nothing of them."""
+    """A session's checks; between tests it keeps none of their objects."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.young = Young(settings.kinds)
@@ -38,15 +38,15 @@ class Checker:
         self._machinery: Machinery | None = None
         self._usual = Plan(settings.kinds if settings.everywhere else frozenset(), settings.allowed)
         self._plans: dict[str, Plan] = {}
-        # Of the test that runs: what for, whether anything has gone wrong already, and what it met
-        # since the last report.
+        # About the running test: its plan, whether something has failed already, and the causes
+        # that it met since the last report.
         self._plan = _NOT_CHECKED
         self._spoiled = False
         self._met: list[Met] = []
         self._at_boundary = False
 
     def prepare(self, items: Iterable[pytest.Item]) -> None:
-        """Read the marks, so that what is wrong is told before any test runs."""
+        """Read the marks, so that mistakes are told before any test runs."""
         _ = self.verdict.packages
         for item in marked(items):
             self._plans[item.nodeid] = self._settings.plan(item)
@@ -59,10 +59,10 @@ class Checker:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """See to it that what is young at its beginning is the test's own."""
+        """Make sure that objects that are young at its beginning are the test's own."""
         self._plan = self._plans.get(item.nodeid, self._usual)
         if not self._plan.kinds:
-            # Nor is the collector changed: the test may be about it.
+            # The collector is not changed either: the test may be about it.
             self.young.stop()
             self._at_boundary = False
             return (yield)
@@ -73,7 +73,7 @@ class Checker:
             self.young.boundary()
             self._at_boundary = True
         # The dict for the values of its fixtures was made when tests were collected. As an old
-        # object it would keep young cycles alive that it is a part of, by a frame's variable.
+        # object it would keep young cycles alive that include it, by a frame's variable.
         _set_funcargs(item, {**(getattr(item, "funcargs", None) or {})})
         try:
             return (yield)
@@ -85,7 +85,7 @@ class Checker:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail a test that has passed, if it leaves a cycle: here its frame is gone."""
+        """Fail a test that has passed if it leaves a cycle: its frame is gone by now."""
         try:
             result = yield
         except BaseException:
@@ -99,12 +99,12 @@ class Checker:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Turn the report of a teardown into an error, if now something is left behind."""
+        """Turn the report of a teardown into an error if cycles are left now."""
         report = yield
-        # The first report of a test, also where a plugin runs it once more, is its setup's.
+        # The first report of a test is its setup's, also if a plugin runs the test again.
         self._spoiled = not report.passed or (self._spoiled and call.when != "setup")
         if self._plan.kinds and call.when == "teardown":
-            # The runner lets go of the values of the fixtures only after this hook.
+            # The runner releases the values of the fixtures only after this hook.
             _set_funcargs(item, {})
             found = self._blamed(item, self.young.boundary(), self._plan)
             if found:
@@ -116,34 +116,34 @@ class Checker:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Note what has failed otherwise, subtests for instance, and what was met."""
+        """Note other failures, of subtests for instance, and the causes that were met."""
         self._spoiled |= report.failed
         self.verdict.take(report)
 
     # ---- for the fixture `cycles` --------------------------------------------------------------
 
     def check(self, item: pytest.Item) -> None:
-        """Fail the test now, if it has left something up to here."""
+        """Fail the test now if it has left a cycle so far."""
         plan = self._plan
         if not plan.kinds:
             plan = Plan(self._settings.kinds, self._settings.plan(item).allowed)
         self._fail_for(self._blamed(item, self.young.look(), plan))
 
     def found(self, item: pytest.Item) -> tuple[Cycle, ...]:
-        """Return what the test has left since the last look, of all kinds; it is not blamed for."""
+        """Return the cycles since the last look, of all kinds; the test is not blamed for them."""
         return tuple(self._left(item, self.young.look()))
 
     # ---- what counts ---------------------------------------------------------------------------
 
     def _left(self, item: pytest.Item | None, found: Iterable[Cycle]) -> list[Cycle]:
-        """Return what of `found` is not the doing of the machinery that runs the tests."""
+        """Return those of `found` that the machinery around the tests has not made."""
         left = wording.merged(found)
         if left and self._machinery is None:
             self._machinery = Machinery(self._config.pluginmanager)
         return self._machinery.not_made(left, item) if self._machinery else []
 
     def _blamed(self, item: pytest.Item, found: list[Cycle], plan: Plan) -> list[Cycle]:
-        """Return what of `found` the test has to answer for; note also what is known."""
+        """Return those of `found` that the test is blamed for; note also the known ones."""
         if not found or self._spoiled:
             return []
         judged = self.verdict.judged(self._asked_for(item, found, plan))
@@ -153,7 +153,7 @@ class Checker:
     def _asked_for(
         self, item: pytest.Item | None, found: Iterable[Cycle], plan: Plan
     ) -> list[Cycle]:
-        """Return what is of the plan's kinds, and nameless ones, which may be; nothing allowed."""
+        """Return cycles of the plan's kinds, and nameless ones; without allowed ones."""
         of_kinds = [x for x in found if x.cause.kind in plan.kinds or not is_named(x.cause)]
         return [each for each in self._left(item, of_kinds) if not self._is_allowed(each, plan)]
 
@@ -170,7 +170,7 @@ class Checker:
             pytest.fail(wording.text(found, self._config.rootpath), pytrace=False)
 
     def _note_old(self, when: str, found: Iterable[Cycle], plan: Plan) -> None:
-        """Keep what a full collection has found: who left it is not known."""
+        """Keep the findings of a full collection: the test that left them is unknown."""
         judged = self.verdict.judged(self._asked_for(None, found, plan))
         self.verdict.note(when, [met for _, met in judged])
 
@@ -178,18 +178,19 @@ class Checker:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Look once more, for what no look at a test could find; leave the collector as it was.
+        """Look once more for the rest, and restore the collector.
 
-        Before others end the session: pytest's cache is written by json, which leaves cycles.
-        What lived longer than the tests that used it, module fixtures for instance, and what a test
-        has put into an older object. It is the same whether tests run full collections or not.
+        This runs before others end the session: pytest's cache is written by json, which leaves
+        cycles. The rest are cycles that lived longer than the tests that used them, of module
+        fixtures for instance, and cycles that a test has put into an older object. The result does
+        not depend on full collections in the tests.
         """
         if self._settings.everywhere and self.young.running:
             self._note_old("(found after all tests)", self.young.rest(), self._usual)
         self.young.stop()
 
     def pytest_unconfigure(self) -> None:
-        """Leave the collector as it was, also where the session did not finish."""
+        """Restore the collector, also if the session did not finish."""
         self.young.stop()
 
 
@@ -199,7 +200,7 @@ def _set_funcargs(item: pytest.Item, values: dict[str, object]) -> None:
 
 
 def _as_raised(text: str) -> pytest.ExceptionInfo[BaseException]:
-    """Return what pytest has in hand when a test calls `pytest.fail(text, pytrace=False)`."""
+    """Return the exception that pytest has when a test calls `pytest.fail(text, pytrace=False)`."""
     try:
         pytest.fail(text, pytrace=False)
     except BaseException as error:  # noqa: BLE001  # pytest's own is no Exception

@@ -1,4 +1,4 @@
-"""The fixture `cycles`: a test looks at what it has left so far, with `--no-cycles` or without."""
+"""The fixture `cycles`: a test checks its own cycles so far, with `--no-cycles` or without."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Cycles:
-    """The reference cycles that one test has left behind, as far as it has come."""
+    """The reference cycles that one test has left so far."""
 
     def __init__(self, item: pytest.Item, checker: Checker) -> None:
         self._item = item
@@ -26,20 +26,20 @@ class Cycles:
     def check(self) -> None:
         """Fail the test if it has left a cycle since the last look.
 
-        Only the kinds that the session or the test's mark asks for; what is allowed is left out.
+        Only cycles of the kinds in the session's options or the test's mark; without allowed ones.
         """
         self._checker.check(self._item)
 
     def found(self) -> tuple[Cycle, ...]:
         """Return the cycles that were left since the last look, of every kind, each cause once.
 
-        The test has taken note of them: it is not failed for them any more.
+        The test is no longer failed for these.
         """
         return self._checker.found(self._item)
 
 
 def provide(request: pytest.FixtureRequest, checker: Checker | None) -> Generator[Cycles]:
-    """Yield the fixture's value. checker: the session's own, if it has one that runs now."""
+    """Yield the fixture's value. checker: the session's own, if it is running."""
     item = request.node
     if checker is not None and checker.young.running:
         checker.young.name(ALL_KINDS)  # until the next test begins

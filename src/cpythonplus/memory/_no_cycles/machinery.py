@@ -1,4 +1,4 @@
-"""Telling the doing of pytest, plugins and unittest from that of the tests and what they test."""
+"""Tells cycles of pytest, plugins and unittest from those of tests and tested code."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ if TYPE_CHECKING:
 _PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "doctest", "xdist", "execnet", "hypothesis")
 _OWN = f"{Path(__file__).parent}/"
 _RAISES = re.compile(r"\._(?:excinfo|traceback)\b")
-"""Attributes by which what `pytest.raises() as caught` returns holds the exception."""
+"""Attributes by which the result of `pytest.raises() as caught` holds the exception."""
 
 _PROXIED = "f._proxied_tests"
-"""What `hypothesis.given` closes, in a function that it makes look like one of the test's file."""
+"""The cycle of `hypothesis.given`, in a function that looks like one of the test's file."""
 
 _ANYIO = "/anyio/_backends/"
-"""Where anyio has, beside what programs use, the class TestRunner of its plugin."""
+"""The folder of anyio that has its plugin's class TestRunner beside code for programs."""
 
 
 class Machinery:
-    """The source files of what runs the tests."""
+    """The source files of the code that runs the tests."""
 
     def __init__(self, plugins: pytest.PytestPluginManager) -> None:
         self._places = (_OWN, *_packages(), *_plugins(plugins))
 
     def not_made(self, found: Sequence[Cycle], item: pytest.Item | None) -> list[Cycle]:
-        """Return what of `found` is not the doing of the machinery.
+        """Return those of `found` that the machinery has not made.
 
-        A cycle is judged by the place that closes it. Where a test's own variable closes it, its
-        value may be the machinery's: what `pytest.raises` returns, with the exception that a test
-        takes out of it (`error = caught.value`), and fixtures that pytest or a plugin provides,
-        `caplog` for instance. To hold exceptions is what they are for. item: None after all tests.
+        A cycle is judged by the place that closes it. If a test's own variable closes it, its value
+        may be the machinery's: the result of `pytest.raises`, with the exception that a test takes
+        out of it (`error = caught.value`), and fixtures of pytest or a plugin, `caplog` for
+        instance. These exist to hold exceptions. item: None after all tests.
         """
         raising = {
             _function(x.cause)
@@ -72,7 +72,7 @@ class Machinery:
 
 
 def _uses_pytest(file: str, item: pytest.Item | None) -> bool:
-    """Return whether a file has tests, or helpers of tests: others have such attributes too."""
+    """Return whether a file has tests, or helpers of tests: others have such attributes, too."""
     modules = (module for _, module in allowing.modules_of(file))
     return (item is not None and file == str(item.path)) or any(
         each is pytest or each is pytest.raises
@@ -100,10 +100,10 @@ def _packages() -> tuple[str, ...]:
 
 
 def _plugins(plugins: pytest.PytestPluginManager) -> list[str]:
-    """Return where the plugins lie that installed packages bring along.
+    """Return the places of plugins from installed packages.
 
-    The whole folder for `pytest_something`; else the one file: a package that is made for other
-    things, as anyio is, may have a plugin too.
+    The whole folder for `pytest_something`; else the one file, because a package with another
+    purpose, as anyio, may have a plugin, too.
     """
     places = []
     for plugin, _ in plugins.list_plugin_distinfo():

@@ -1,4 +1,4 @@
-"""Whether a cycle is closed in one of the packages that a session is about."""
+"""Tells whether a cycle is closed in one of the packages that a session checks."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,16 +11,16 @@ from cpythonplus.memory._no_cycles import allowing
 
 
 class Packages:
-    """The packages or modules whose cycles count; without names: all that there are.
+    """The packages or modules whose cycles count; without names: all.
 
-    A file is compared with the places where they lie, so that it does not matter whether they were
-    installed, into an environment below the project's folder for instance, or are beside the tests.
+    A file is compared with their places, so they may be installed, into an environment below the
+    project's folder for instance, or lie beside the tests.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
-        """names: as one imports them; ValueError for one that cannot be found.
+        """names: as in an import; ValueError if one cannot be found.
 
-        To find nothing would make every test pass.
+        If none were found, every test would pass.
         """
         self._names = tuple(names)
         self._places = [place for name in names for place in _places(name)]
@@ -29,7 +29,7 @@ class Packages:
     def have(self, file: str) -> bool:
         """Return whether a source file is one of theirs.
 
-        What is no file (`<string>`, or a path that is not there any more) may be theirs: it counts.
+        If it is no file (`<string>`, or a path that no longer exists), it may be theirs: it counts.
         """
         if not self._names:
             return True

@@ -1,4 +1,4 @@
-"""What a session and each of its tests are checked for: options, ini file, marks."""
+"""The settings of a session and of each of its tests: options, ini file, marks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MARKS = (ALLOW_MARK, CHECK_MARK)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one test is checked for. kinds: none of them: it is not checked."""
+    """The checks of one test. kinds: empty if it is not checked."""
 
     kinds: frozenset[Kind]
     allowed: tuple[allowing.Pattern, ...]
@@ -31,10 +31,10 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What holds for a session. everywhere: every test is checked, else only the marked ones.
+    """The settings of a session. everywhere: check every test, else only the marked ones.
 
-    packages: in which a cycle has to be closed to count, () for any. baseline: the file of known
-    causes; write_baseline: it is written, and causes fail no test.
+    packages: a cycle has to be closed in one of them to count, () for any. baseline: the file of
+    known causes; write_baseline: write it, and fail no test.
     """
 
     kinds: frozenset[Kind]
@@ -46,7 +46,7 @@ class Settings:
     write_baseline: bool
 
     def plan(self, item: pytest.Item) -> Plan:
-        """Return what `item` is checked for; UsageError for wrong marks."""
+        """Return the checks of `item`; UsageError for wrong marks."""
         mark = item.get_closest_marker(CHECK_MARK)
         kinds = self.kinds if self.everywhere or mark is not None else frozenset[Kind]()
         try:
@@ -55,7 +55,7 @@ class Settings:
             allowed = [*self.allowed]
             for mark in item.iter_markers(ALLOW_MARK):
                 _check_words(mark, {"reason"})
-                # Without a pattern: whatever the test leaves.
+                # Without a pattern, allow all.
                 allowed += map(allowing.parse, mark.args or ("*",))
         except ValueError as error:
             raise pytest.UsageError(f"{item.nodeid}: {error}") from None
@@ -63,7 +63,7 @@ class Settings:
 
 
 def _kinds_of(mark: pytest.Mark, kinds: frozenset[Kind]) -> frozenset[Kind]:
-    """Return what `no_cycles(on=True, kinds=...)` asks for; kinds: where it names none."""
+    """Return the kinds in `no_cycles(on=True, kinds=...)`; kinds: the default."""
     _check_words(mark, {"on", "kinds"})
     on = [*mark.args, *(mark.kwargs[word] for word in ("on",) if word in mark.kwargs)]
     if len(on) > 1 or not all(isinstance(each, bool) for each in on):
@@ -74,14 +74,14 @@ def _kinds_of(mark: pytest.Mark, kinds: frozenset[Kind]) -> frozenset[Kind]:
 
 
 def _check_words(mark: pytest.Mark, known: set[str]) -> None:
-    """A misspelt word would switch off what it was to limit."""
+    """Refuse unknown words: a misspelt word would switch off a check."""
     for word in mark.kwargs:
         if word not in known:
             raise ValueError(f"the mark {mark.name} takes {', '.join(sorted(known))}, got {word}=")
 
 
 def from_config(config: pytest.Config, *, everywhere: bool) -> Settings:
-    """Read the options and the ini file; UsageError for what is wrong in them."""
+    """Read the options and the ini file; UsageError for mistakes in them."""
     try:
         baseline = _baseline(config)
         return Settings(
@@ -108,7 +108,7 @@ def _packages(config: pytest.Config) -> tuple[str, ...]:
 
 
 def _baseline(config: pytest.Config) -> Path | None:
-    """Return the file of known causes, which has to be there if it is not to be written."""
+    """Return the file of known causes, which has to exist unless it is to be written."""
     given = config.getoption("no_cycles_baseline")
     writes = config.getoption("no_cycles_write_baseline")
     folder = config.invocation_params.dir
@@ -120,7 +120,7 @@ def _baseline(config: pytest.Config) -> Path | None:
         if writes:
             raise ValueError("--no-cycles-write-baseline needs a file: --no-cycles-baseline FILE")
         return None
-    if not writes and not isfile(path):  # noqa: PTH113  # which raises nothing
+    if not writes and not isfile(path):  # noqa: PTH113  # it raises nothing
         raise ValueError(
             f"there is no baseline {visible(str(path))}: --no-cycles-write-baseline makes it"
         )
@@ -128,9 +128,10 @@ def _baseline(config: pytest.Config) -> Path | None:
 
 
 def marked(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield those that have a mark of ours, themselves or by their class, module or package.
+    """Yield the items with a mark of ours, on themselves or on their class, module or package.
 
-    By hand: `iter_markers` for each test would cost a suite of small tests more than all else.
+    Not by `iter_markers`: for each test, that would cost a suite of small tests more than all the
+    rest.
     """
     parents: dict[pytest.Collector | None, bool] = {None: False}
     for item in items:

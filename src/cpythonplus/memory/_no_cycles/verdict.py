@@ -1,7 +1,7 @@
-"""What a session says of the causes that its tests met: which count, the summary, the baseline.
+"""The verdict of a session on the causes that its tests met, its summary, and the baseline.
 
-With xdist each worker has one, and so has the process that started them. What a test met travels
-with the report of the test, so that nothing is lost where a worker crashes; the rest is handed over
+With xdist each worker has one, and so has the process that started them. The causes of a test
+travel with the report of the test, so that nothing is lost if a worker crashes; the rest is sent
 when the worker ends.
 """
 
@@ -37,7 +37,7 @@ class Verdict:
     """The causes of a session, by tests."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        """Read the baseline; UsageError says what is wrong with it."""
+        """Read the baseline; UsageError tells the mistake in it."""
         self._config = config
         self._settings = settings
         self._packages: Packages | None = None
@@ -50,7 +50,7 @@ class Verdict:
         self._known = frozenset[str]()
         path = settings.baseline
         try:
-            # Not Path.exists(), which raises where it may not look.
+            # Not Path.exists(), which raises if a folder may not be read.
             if path is not None and (exists(path) or not settings.write_baseline):  # noqa: PTH110
                 self._known = causes.read_baseline(path)
         except ValueError as error:
@@ -58,7 +58,7 @@ class Verdict:
 
     @property
     def packages(self) -> Packages:
-        """Whose cycles count; UsageError for a package that cannot be found."""
+        """The packages whose cycles count; UsageError for a package that cannot be found."""
         if self._packages is None:
             try:
                 self._packages = Packages(self._settings.packages)
@@ -71,7 +71,7 @@ class Verdict:
         self._used.update(patterns)
 
     def judged(self, cycles: Iterable[Cycle]) -> list[tuple[Cycle, Met]]:
-        """Return each cycle with what its cause is to the test that left it."""
+        """Return each cycle with the state of its cause for the test that left it."""
         root = self._config.rootpath
         found = []
         for each in cycles:
@@ -87,23 +87,23 @@ class Verdict:
         is_known = self._settings.write_baseline or identity in self._known
         return State.KNOWN if identity and is_known else State.COUNTS
 
-    # ---- what was met --------------------------------------------------------------------------
+    # ---- the causes of tests -------------------------------------------------------------------
 
     @staticmethod
     def attach(report: pytest.TestReport, met: Sequence[Met]) -> None:
-        """Give a report what its test met, as plain values that execnet can send."""
+        """Attach the causes of a test to its report, as plain values that execnet can send."""
         setattr(report, _REPORT_KEY, [list(map(str, each)) for each in met])
 
     def take(self, report: pytest.TestReport) -> None:
-        """Note what a report says, which may come from a worker."""
+        """Note the causes in a report, which may come from a worker."""
         found: list[list[str]] = getattr(report, _REPORT_KEY, [])
-        # Where the test is expected to fail, or is to run again, it does not count.
+        # A test that is expected to fail, or is to run again, does not count.
         self._tally.add(
             report.nodeid, [each for each in found if report.failed or each[0] != State.COUNTS]
         )
 
     def note(self, when: str, met: Iterable[Met]) -> None:
-        """Note what a full collection has found: nobody knows which test left it."""
+        """Note the findings of a full collection: the test that left them is unknown."""
         found = [list(map(str, each)) for each in met]
         if found:
             self._unattributed.append((when, found))
@@ -116,7 +116,7 @@ class Verdict:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object) -> None:
-        """Take what an xdist worker hands over; one that has crashed has nothing."""
+        """Take the result of an xdist worker; a crashed one has none."""
         output = getattr(node, "workeroutput", {}).get(_REPORT_KEY, ([], [], False))
         used, unattributed, narrowed = output
         self._used.update(used)
@@ -125,7 +125,7 @@ class Verdict:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the session for what no test failed for; write the baseline."""
+        """Fail the session for causes that failed no test; write the baseline."""
         output = getattr(self._config, "workeroutput", None)
         if output is not None:
             output[_REPORT_KEY] = [sorted(self._used), self._unattributed, self._narrowed]
@@ -141,7 +141,7 @@ class Verdict:
             self._write(self._settings.baseline, whole=self._whole and not session.testsfailed)
 
     def _selects(self) -> bool:
-        """Return whether the command line asks for some of the tests only."""
+        """Return whether the command line selects some of the tests only."""
         config = self._config
         if any(config.getoption(name, None) for name in _SELECTING):
             return True
@@ -152,7 +152,7 @@ class Verdict:
         )
 
     def _test_paths(self) -> list[Path]:
-        """Return where all tests are."""
+        """Return the paths of all tests."""
         root = self._config.rootpath
         patterns = [str(root / each) for each in self._config.getini("testpaths")]
         # As pytest does it: Path.glob takes no absolute pattern, nor ".".
@@ -160,7 +160,7 @@ class Verdict:
         return [Path(each).resolve() for each in found or [str(root)]]
 
     def _write(self, path: Path, *, whole: bool) -> None:
-        """Write what was met; and what was known, unless every test has run and passed."""
+        """Write the causes met, and the known ones, unless every test has run and passed."""
         met = {each.met.identity for each in self._tally.of(State.KNOWN)}
         found = met if whole else met | self._known
         try:
@@ -171,7 +171,7 @@ class Verdict:
         self._written = f"{path}: {len(found)} causes, {new} of them new, {gone} gone"
 
     def pytest_report_header(self) -> str | None:
-        """Say what the verdict is about."""
+        """Return the header line about the session's checks."""
         settings = self._settings
         if not settings.everywhere:
             return None
@@ -180,7 +180,7 @@ class Verdict:
         return f"no cycles: {', '.join(sorted(settings.kinds))}{where}{known}"
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print each root cause once, with its tests, and what of the settings was not needed."""
+        """Print each root cause once, with its tests, and the settings that were not needed."""
         seen = {state: self._tally.of(state) for state in State}
         if seen[State.COUNTS]:
             number = len(seen[State.COUNTS])

@@ -1,4 +1,4 @@
-"""What `pytest --no-cycles` says about the cycles that it found."""
+"""The texts of `pytest --no-cycles` about its findings."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ def merged(found: Iterable[Cycle]) -> list[Cycle]:
 
 
 def text(found: Sequence[Cycle], root: Path) -> str:
-    """Return two lines for each root cause: where it is, and how it is broken.
+    """Return two lines for each root cause: its place, and the advice.
 
     root: files below it are told relative to it, as pytest does.
     """
@@ -46,14 +46,14 @@ def text(found: Sequence[Cycle], root: Path) -> str:
 
 
 def line(cycle: Cycle, root: Path) -> str:
-    """Return where the cycle is closed and how large it is, in one line."""
+    """Return the place that closes the cycle, and its size, in one line."""
     objects = "1 object" if cycle.objects == 1 else f"{cycle.objects:,} objects"
     times = "" if cycle.count == 1 else f" in {cycle.count:,} cycles"
     return f"{where(cycle.cause, root)} ({objects}{times})"
 
 
 def where(cause: Cause, root: Path) -> str:
-    """Return where a cycle is closed, which is the same for each test that met it."""
+    """Return the place that closes a cycle, which is the same for each test that met it."""
     if not is_named(cause):
         return f"a cycle that could not be named, of {cause.what}"
     function = f"in {cause.place.function}(): " if cause.place.function else ""
@@ -62,12 +62,12 @@ def where(cause: Cause, root: Path) -> str:
 
 
 def advice(cause: Cause) -> str:
-    """Return how the cycle is broken."""
+    """Return the advice for breaking the cycle."""
     return cause.advice if is_named(cause) else "it counts, since it may be of any kind"
 
 
 def summary(seen: Iterable[Seen]) -> str:
-    """Return where each root cause of a session is, how it is broken, and tests that met it."""
+    """Return the places of a session's root causes, the advice, and the tests that met them."""
     lines: list[str] = []
     for each in seen:
         tests = list(each.tests)

@@ -1,14 +1,14 @@
-"""Looking for the cyclic garbage that a test has left, at the price of a young collection.
+"""Finds the cyclic garbage of a test, at the price of a young collection.
 
-While it runs, the young generations hold nothing but what was made since the last boundary between
-two tests: the collector starts late (thresholds raised), and each boundary ends with a collection
-of generation 1, which moves all survivors to the oldest one. So what a collection of generation 0
-or 1 finds belongs to the test that is running. A full collection, which a test may ask for, also
-finds what earlier tests and imports have left: such finds are kept apart.
+While it runs, the young generations have only objects that were made since the last boundary
+between two tests: the collector starts late (thresholds raised), and each boundary ends with a
+collection of generation 1, which moves all survivors to the oldest one. So the garbage in a
+collection of generation 0 or 1 belongs to the running test. A full collection, which a test may ask
+for, also finds garbage of earlier tests and imports: it is kept apart.
 
-The incremental collector of CPython 3.14.0 to 3.14.4 has no generation 1: what survives one young
-collection is found by a full one only. There `exact` is false, and one look, at the boundary, has
-to do.
+The incremental collector of CPython 3.14.0 to 3.14.4 has no generation 1: only a full collection
+finds garbage that has survived a young one. There `exact` is false, and one look, at the boundary,
+has to suffice.
 """
 
 import gc
@@ -36,7 +36,7 @@ _NOT_LOOKED_FOR = Cycle(
 
 
 def probe() -> None:
-    """Raise UnsupportedPlatform, a RuntimeError, where the collector cannot be watched."""
+    """Raise UnsupportedPlatform, a RuntimeError, if the collector cannot be watched."""
     watch = cycles.watch(hoards=False, collect=False)
     watch.start()
     watch.stop()
@@ -46,27 +46,28 @@ class Young:
     """The collector's settings and a watch, from `start` to `stop`; one at a time per session."""
 
     def __init__(self, kinds: frozenset[Kind]) -> None:
-        """kinds: what has to be named; other cycles may be left out."""
+        """kinds: kinds of causes to name; other cycles may be left out."""
         self.running = False
         self.exact = not (3, 14) <= sys.version_info < (3, 14, 5)
         self._watch = cycles.watch(hoards=False, collect=False)
         self._named = kinds
         watching.name_always(self._watch, kinds)
         self._swept = False
-        # Of the look that goes on: who looks, where, and whether it was done.
+        # About the current look: its thread and generation, and whether it was done.
         self._thread = self._generation = 0
         self._looked = False
         self._certain: list[Cycle] = []
         self.found_during: list[Cycle] = []
-        """What full collections have found, whoever left it; for the user to clear."""
+        """The findings of full collections, of any test; the user clears them."""
         self._thresholds: tuple[int, int, int] | None = None
         self._own_thresholds: tuple[int, int, int] | None = None
         self._uncertain_from = _OLDEST if self.exact else 1
 
     def start(self) -> None:
-        """Begin at a boundary: what is garbage now was left by imports and is not looked at.
+        """Begin at a boundary: the garbage of now was left by imports and is not reported.
 
-        The first time all of it goes, so that a later full collection finds what tests have left.
+        The first time all of it is collected, so that a later full collection finds garbage of
+        tests.
         """
         if self.running:
             return
@@ -78,7 +79,7 @@ class Young:
         self.running = True
 
     def stop(self) -> None:
-        """Leave the collector as it was, but for what the tests themselves have changed."""
+        """Restore the collector, except settings that the tests themselves have changed."""
         if self.running:
             self.running = False
             if self._note in gc.callbacks:
@@ -89,21 +90,21 @@ class Young:
         self._thresholds = None
 
     def look(self) -> list[Cycle]:
-        """Collect what was made since the last look or boundary; return what was found since."""
+        """Collect objects made since the last look or boundary; return the cycles found since."""
         return self._collect(0)
 
     def boundary(self) -> list[Cycle]:
-        """As `look`, and for what was made since the last boundary, looks included."""
+        """Like `look`, for objects made since the last boundary, including earlier looks."""
         return self._collect(1 if self.exact else 0)
 
     def name(self, kinds: frozenset[Kind]) -> None:
-        """Have these kinds named from now on."""
+        """Name causes of these kinds from now on."""
         if self._named != kinds:
             self._named = kinds
             watching.name_always(self._watch, kinds)
 
     def rest(self) -> list[Cycle]:
-        """Run a full collection, at the end; return what it finds, whoever left it."""
+        """Run a full collection, at the end; return all that it finds."""
         certain = self._collect(_OLDEST)
         found, self.found_during = [*certain, *self.found_during], []
         return found
@@ -117,10 +118,10 @@ class Young:
         return found if looked else [*found, _NOT_LOOKED_FOR]
 
     def _certainly_collect(self, generation: int) -> bool:
-        """Collect; `gc.collect` does nothing while a collection of another thread goes on.
+        """Collect; `gc.collect` does nothing while a collection of another thread runs.
 
-        Then what this test has left would be found after the next one. Tries are counted, not
-        timed: on a busy machine each takes longer.
+        Garbage of this test would then be found after the next one. Tries are counted, not timed:
+        on a busy machine each takes longer.
         """
         self._thread, self._generation = threading.get_ident(), generation
         self._looked = False
@@ -132,7 +133,7 @@ class Young:
         return False
 
     def _begin_again(self) -> None:
-        """Watch on, where a test has set the collector's debug flags or callbacks to its own."""
+        """Watch again, if a test has replaced the collector's debug flags or callbacks."""
         self._watch.stop()
         self._watch.start()
         if self._note in gc.callbacks:
@@ -140,18 +141,18 @@ class Young:
         gc.callbacks.append(self._note)
 
     def relax(self) -> None:
-        """Let the collector start late; before the first test too, while tests are collected."""
+        """Make the collector start late; before the first test too, while tests are collected."""
         if self._thresholds is not None:
             return
         before = gc.get_threshold()
-        # 0 is switched off, as good as gc.disable(); and somebody's larger number is no less good.
+        # 0 means switched off, like gc.disable(); a larger number of the program's is kept, too.
         if 0 < before[0] < _ALLOCATIONS:
             gc.set_threshold(_ALLOCATIONS, _YOUNG_COLLECTIONS, before[2])
             self._thresholds = before
             self._own_thresholds = gc.get_threshold()
 
     def _note(self, phase: str, info: dict[str, int]) -> None:
-        """Keep apart what a collection of the oldest generation finds (for gc.callbacks)."""
+        """Keep apart the findings of a collection of the oldest generation (for gc.callbacks)."""
         if phase == "stop" and info["generation"] >= self._generation:
             self._looked = self._looked or threading.get_ident() == self._thread
         if info["generation"] < self._uncertain_from:

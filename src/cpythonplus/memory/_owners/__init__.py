@@ -1,5 +1,4 @@
-"""Who keeps how much of the heap, and what has grown between two moments.
+"""The owners of the heap, and the growth between two moments.
 
-All of it is worked out in a copy of the process, which `fork()` makes: the program stands still for
-as long as that takes.
+A copy of the process, made by `fork()`, finds them. The program is paused while the copy is made.
 """

@@ -1,7 +1,7 @@
-"""On which lines the objects that an owner keeps were allocated, where tracemalloc has noted that.
+"""Finds the lines that allocated the objects of an owner, as noted by tracemalloc.
 
-A sample, taken in the process itself while nothing else runs.  Nothing here calls the program: no
-property, no `__getattr__`, no comparison of its own; and no `__dict__` is made that is not there.
+A sample is taken in the process itself while nothing else runs. Nothing here calls code of the
+program: no property, no `__getattr__`, no comparison. No `__dict__` is created.
 """
 
 import gc
@@ -26,12 +26,12 @@ _MODULE_DICT: Final[Any] = vars(ModuleType)["__dict__"]
 
 
 def allocated_at(steps: Sequence[Step], entries: int, before: int) -> Place:
-    """Return the line that has allocated most of the newest parts of what the steps lead to.
+    """Return the line that has allocated most of the newest parts of the object at the steps.
 
-    entries, before: of an owner that has as many as before, the parts of its parts are asked for.
-    So is one of which it is not known, as the first look does not note small ones: -1.
-    No file: the line is not known, as tracemalloc is off, or was when they were made, or no name
-    leads there.
+    entries, before: numbers of entries of the owner. If it has as many as before, the parts of its
+    parts are asked, and so are they if before is -1 (the first look does not note small owners).
+    The result has no file if the line is unknown: tracemalloc is off or was off when the parts were
+    made, or no name leads to the object.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
@@ -48,7 +48,7 @@ def allocated_at(steps: Sequence[Step], entries: int, before: int) -> Place:
 
 
 def _line(trace: Iterable[Any]) -> tuple[str, int]:
-    """Return the last line of the program itself, if tracemalloc has kept that many."""
+    """Return the last line outside of libraries, if tracemalloc has kept so many frames."""
     frames = list(trace)[::-1]
     own = [frame for frame in frames if not frame.filename.startswith(LIBRARIES)]
     place = (own or frames)[0]
@@ -56,7 +56,7 @@ def _line(trace: Iterable[Any]) -> tuple[str, int]:
 
 
 def _newest(owner: object, most: int) -> list[object]:
-    """Return the last of what a container has, or what else an object refers to."""
+    """Return the last items of a container, or the referents of another object."""
     if isinstance(owner, dict):
         return list(islice(reversed(dict.values(owner)), most))
     if isinstance(owner, list):
@@ -67,7 +67,7 @@ def _newest(owner: object, most: int) -> list[object]:
 
 
 def _reached(steps: Sequence[Step]) -> object:
-    """Return what the steps lead to; `_NOTHING` where they begin at no module, or end before."""
+    """Return the object at the steps; `_NOTHING` if they begin at no module, or end before."""
     if not steps or steps[0][0] != "module":
         return _NOTHING
     found: object = sys.modules.get(str(steps[0][1]), _NOTHING)
@@ -98,7 +98,7 @@ def _next(source: object, step: Step) -> object:
 
 
 def _names(source: object) -> object:
-    """Return the names of a module or a class, or the dict of an instance if it has one."""
+    """Return the namespace of a module or a class, or the `__dict__` of an instance, if any."""
     if isinstance(source, ModuleType):
         return _MODULE_DICT.__get__(source)
     if isinstance(source, type):
@@ -107,7 +107,7 @@ def _names(source: object) -> object:
 
 
 def _attribute(source: object, label: object) -> object:
-    """Return an attribute that lies in the instance; what its class computes is not asked."""
+    """Return an attribute stored in the instance; properties of its class are not called."""
     if isinstance(source, type | ModuleType) or type(label) is not str:
         return _NOTHING
     for each in _MRO.__get__(type(source)):
@@ -122,7 +122,7 @@ def _attribute(source: object, label: object) -> object:
 
 
 def _of_kind(referents: list[object], kind: str) -> object:
-    """Return the object of a class, of several containers the largest; else `_NOTHING`."""
+    """Return the object of a class, the largest container if there are several; else `_NOTHING`."""
     name = kind.rpartition(".")[2]
     found = [each for each in referents if type(each).__name__ == name]
     if len(found) > 1:

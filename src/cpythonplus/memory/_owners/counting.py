@@ -1,4 +1,4 @@
-"""What a process has a number of: descriptors and threads by kind, callbacks for its end."""
+"""Counts descriptors and threads by kind, `atexit` callbacks and interned strings."""
 
 import atexit
 import os
@@ -12,7 +12,7 @@ from typing import Final
 
 from cpythonplus._base.proc import read_bytes
 
-# Not pathlib: it interns each part of a path, and the numbers of descriptors are always new ones.
+# Not pathlib: it interns each part of a path, and each descriptor's number would be a new one.
 # ruff: noqa: PTH115
 
 __all__ = [
@@ -27,14 +27,14 @@ __all__ = [
 _PROC: Final = "/proc/self"
 _SHARED: Final = "/dev/shm"  # noqa: S108  # a name
 _RANDOM: Final = re.compile(r"[0-9A-Za-z]*\d[0-9A-Za-z]*|(?<=mp-)\w+|(?<=_)[a-f]{8}$")
-"""What is another in each name: numbers, and what multiprocessing draws."""
+"""The random parts of names: numbers, and the characters that multiprocessing draws."""
 _DELETED: Final = " (deleted)"
 _MOST_MAPS: Final = 16 << 20
 _MOST_SOCKETS: Final = 4 << 20
 """Bytes of a table of the kernel's that are read."""
 _LISTENS: Final = "0A"
 _MAPPED: Final = bytes(10) + b"\xff\xff"
-"""What an address of version 4 begins with in version 6."""
+"""The first bytes of an IPv4 address in IPv6."""
 
 
 def entries(folder: str) -> int:
@@ -44,13 +44,13 @@ def entries(folder: str) -> int:
 
 
 def descriptor_kinds() -> dict[str, int]:
-    """Return the process's descriptors by what they are: `epoll`, `pipe`, `files in /tmp`."""
+    """Return the numbers of the process's descriptors by kind: `epoll`, `pipe`, `files in /tmp`."""
     counts: Counter[str] = Counter()
     peers: dict[str, str] | None = None
     with os.scandir(f"{_PROC}/fd") as found:
         names = [each.name for each in found]
     for name in names:
-        with suppress(OSError):  # closed since
+        with suppress(OSError):  # closed meanwhile
             target = os.readlink(f"{_PROC}/fd/{name}")
             if target.startswith("socket:") and peers is None:
                 peers = _peers()
@@ -71,7 +71,7 @@ def _kind(target: str, peers: Mapping[str, str]) -> str:
 
 
 def _shared(file: str) -> str:
-    """Return the kind of a file of shared memory, without what is another in each."""
+    """Return the kind of a file of shared memory, without the random part of its name."""
     return _RANDOM.sub("*", file.removesuffix(_DELETED))
 
 
@@ -86,7 +86,7 @@ def shared_mappings() -> dict[str, int]:
 
 
 def _peers() -> dict[str, str]:
-    """Return by inode what a socket is connected with."""
+    """Return the peers of sockets by inode."""
     found = {}
     for table in ("tcp", "tcp6", "unix"):
         with suppress(OSError):
@@ -125,10 +125,10 @@ def thread_kinds() -> dict[str, int]:
 
 def exit_callbacks() -> int:
     """Return how many functions `atexit` is to call."""
-    return atexit._ncallbacks()  # noqa: SLF001  # there is no other way
+    return atexit._ncallbacks()  # noqa: SLF001  # no public function
 
 
 def interned_strings() -> int:
-    """Return how many strings are interned; 0 where Python does not tell (3.11)."""
+    """Return how many strings are interned; 0 on 3.11, which does not tell."""
     count = getattr(sys, "_getunicodeinternedsize", None)
     return 0 if count is None else int(count())

@@ -1,4 +1,4 @@
-"""Looks at the owners of the heap, and at what has grown between two of them."""
+"""Looks at the owners of the heap, and at the growth between two looks."""
 
 import gc
 import marshal
@@ -63,13 +63,14 @@ _MOST_WAYS: Final = 3
 _EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
-"""What the examination itself has brought is not told."""
+"""Names of the examination itself begin like this; they are not told."""
 
 
 class _Look:
-    """What is found at one moment.
+    """The findings of one moment.
 
-    found: of the copy, empty where there is none; lost: why, else "". parts: of RSS, by name.
+    found: the answer of the copy, empty if there is no copy; lost: the reason, else "". parts: of
+    RSS, by name.
     """
 
     def __init__(self, before: int = _NO_MARK, least: int = sys.maxsize, *, marks: bool) -> None:
@@ -96,7 +97,7 @@ class _Look:
         self._split_blocks()
 
     def _split_blocks(self) -> None:
-        """Tell blocks in Python's arenas that objects explain from those that none does."""
+        """Split the blocks in arenas into those of objects and unexplained ones."""
         live = self.parts.get("live_objects")
         if self.found and self.found["small_bytes"] and live is not None:
             explained = min(self.found["small_bytes"], live)
@@ -104,34 +105,34 @@ class _Look:
 
 
 class Mark:
-    """A moment that a later one can be compared with; it takes a file in memory until closed."""
+    """A moment for later comparison; keeps a memfd until closed."""
 
     def __init__(self) -> None:
-        """Look now; raises UnsupportedPlatform where the heap cannot be walked."""
+        """Look now; raises UnsupportedPlatform if the heap cannot be walked."""
         self._look = _Look(marks=True)
         self.file, self.pause_ns = self._look.file, self._look.pause_ns
         self.rss_bytes = self._look.rss_bytes
         self._identity = _identity(self.file) if self.file >= 0 else None
-        if self.file >= 0:  # it is there at the second look, too
+        if self.file >= 0:  # the second look counts it, too
             self._look.descriptors += 1
             kinds = self._look.counts["descriptors"]
             kinds["memfd"] = kinds.get("memfd", 0) + 1
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._is_there():
             os.close(self.file)
         self.file = _NO_MARK
 
     def _is_there(self) -> bool:
-        """Whether the file is open; a program may close all, and give the number to another."""
+        """Whether the file is open; a program may close all descriptors and reuse the number."""
         try:
             return self.file >= 0 and _identity(self.file) == self._identity
         except OSError:
             return False
 
     def grown(self) -> Growth:
-        """Return what has grown since; raises what `Mark()` does, and LookupError."""
+        """Return the growth since the mark; raises the exceptions of `Mark()`, and LookupError."""
         before = self._look
         if not before.lost and not self._is_there():
             raise LookupError("the program has closed the file of the first look")
@@ -167,15 +168,15 @@ class Mark:
 
 
 class growth:  # noqa: N801  # used like a function
-    """Tells what has grown while the block of a `with` was executed, and who keeps it.
+    """Tells the growth during the block of a `with`, and the owners of the growth.
 
     result: a `Growth`, once the block has ended; None before, or if it has raised.
 
-    Each end of the block is looked at in a copy of the process, as `fork()` makes one. So the
-    program is paused for as long as that takes, and the copy needs up to 150 bytes for each object.
-    Where there can be no copy, or it fails, owners are missing, and `lost` says why.
-    Raises UnsupportedPlatform where the heap cannot be walked, LookupError where the block has
-    closed all descriptors.
+    Each end of the block is looked at in a copy of the process, made by `fork()`. So the program is
+    paused for as long as that takes, and the copy needs up to 150 bytes for each object. If there
+    can be no copy, or it fails, owners are missing, and `lost` has the reason. Raises
+    UnsupportedPlatform if the heap cannot be walked, LookupError if the block has closed all
+    descriptors.
     """
 
     def __init__(self) -> None:
@@ -210,7 +211,7 @@ def _identity(file: int) -> tuple[int, int]:
 def _look(
     before: int, least: int, *asked: type, marks: bool = False
 ) -> tuple[dict[str, Any], int, int]:
-    """Return what the copy has found, the pause, and the file of a mark."""
+    """Return the answer of the copy, the pause, and the memfd of a mark."""
     data, pause_ns, file = _native.memory_owners(
         before, least, marks, _LONGEST_S, copy_room(), *asked
     )
@@ -218,24 +219,25 @@ def _look(
 
 
 def ways_to(kind: type) -> tuple[int, list[dict[str, Any]]]:
-    """Return how many objects a class has, and the ways to them, the most frequent first.
+    """Return the number of objects of a class, and the paths to them, the most frequent first.
 
-    Of each way `objects` and `steps`. Raises what `owners()` does.
+    Each path has `objects` and `steps`. Raises the exceptions of `owners()`.
     """
     asked = _look(_NO_MARK, sys.maxsize, kind)[0]["asked"]
     return (0, []) if asked is None else (asked["objects"], asked["groups"])
 
 
 def owners() -> Owners:
-    """Return who keeps how much of the heap, the largest first.
+    """Return the owners of the heap and the memory that they keep, the largest first.
 
     An owner is an object over which much is spread: a container, a cache, an object with many
-    parts. It keeps what would be freed with it, that is, what is reached through it alone (the
-    dominators of the graph of references). What several keep together is no row of any of them.
+    parts. It keeps the objects that would be freed with it, that is, those that are reached through
+    it alone (the dominators of the graph of references). Objects that several owners keep together
+    are no part of any of them.
 
     The heap is looked at in a copy of the process, as `growth` does it. Raises UnsupportedPlatform
-    where the heap cannot be walked, OSError or MemoryError where there can be no copy,
-    RuntimeError where it fails.
+    if the heap cannot be walked, OSError or MemoryError if there can be no copy, RuntimeError if it
+    fails.
     """
     malloc = _native.memory_malloc_bytes()
     found, pause_ns, _ = _look(_NO_MARK, _LEAST_KEPT)
@@ -255,7 +257,7 @@ def owners() -> Owners:
 # ---- for a doctor outside -----------------------------------------------------------------------
 
 _marks: dict[str, Mark] = {}
-"""By who has made them: each doctor chooses a name for itself, "" is the program's own."""
+"""By the doctor's name, which each doctor chooses itself; "" is the program's own."""
 
 
 def mark(doctor: str = "") -> dict[str, object]:
@@ -269,7 +271,7 @@ def mark(doctor: str = "") -> dict[str, object]:
 
 
 def growth_since_mark(doctor: str = "") -> Growth:
-    """Return what has grown since the same doctor's `mark()`; LookupError if there is none."""
+    """Return the growth since the same doctor's `mark()`; LookupError if there is none."""
     try:
         return growth_so_far(doctor)
     finally:
@@ -277,14 +279,14 @@ def growth_since_mark(doctor: str = "") -> Growth:
 
 
 def growth_so_far(doctor: str = "") -> Growth:
-    """Return the same, and keep the look: it can be compared with again."""
+    """Return the same, and keep the look for another comparison."""
     if doctor not in _marks:
         raise LookupError("nobody has looked before, or too many others have since")
     return _marks[doctor].grown()
 
 
 def forget_mark(doctor: str) -> dict[str, object]:
-    """Let go of a look that nothing will be compared with; nothing if there is none."""
+    """Drop a look; nothing if there is none."""
     kept = _marks.pop(doctor, None)
     if kept is not None:
         kept.close()
@@ -300,9 +302,10 @@ def _unexplained(malloc_bytes: int, found: dict[str, Any]) -> int:
 
 
 def _tracing_bytes() -> int:
-    """Return what tracemalloc has noted allocations in, which is no object.
+    """Return the bytes of tracemalloc's own tables, which are no objects.
 
-    It tells half: neither what malloc adds to 24 bytes, nor the traces, of 16 bytes each.
+    tracemalloc tells about half: it omits malloc's overhead on 24 bytes, and the traces of 16 bytes
+    each.
     """
     tracemalloc = sys.modules.get("tracemalloc")
     is_tracing = tracemalloc is not None and tracemalloc.is_tracing()
@@ -352,14 +355,14 @@ def _owner(row: dict[str, Any]) -> Owner:
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """Return the class of the last that has a name: a cache is more than the dict in it."""
+    """Return the class of the last object with a name: the cache rather than the dict in it."""
     named = [kind for how, _, kind in row["steps"] if how]
     unnamed = row["steps"] and row["steps"][-1][0] == ""
     return str(named[-1]) if unnamed and named else str(row["type"])
 
 
 def _begins_thread(row: dict[str, Any]) -> bool:
-    """Whether it is a frame below each thread's own function, which keeps nothing."""
+    """Whether the row is a frame below a thread's own function, which keeps nothing."""
     begun = row["name"].startswith("Thread.") and row["bytes"] - row["bytes_before"] < _LEAST_GROWN
     return bool(begun and row["file"] == getattr(sys.modules.get("threading"), "__file__", None))
 
@@ -414,7 +417,7 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
 
 
 def ways_of(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
-    """Return the most frequent ways; those that are spelled alike are one."""
+    """Return the most frequent paths; paths that are spelled alike are one."""
     counts: Counter[str] = Counter()
     for each in groups:
         counts[spelled(each["steps"], general=True)] += each["objects"]
@@ -431,7 +434,7 @@ def _rss_bytes() -> int:
 def _kinds(
     before: Mapping[str, Mapping[str, int]], now: Mapping[str, Mapping[str, int]]
 ) -> tuple[Counted, ...]:
-    """Return what there is another number of than before, what has grown most first."""
+    """Return the kinds whose number has changed, the largest growth first."""
     rows = [
         Counted(what, kind, now[what].get(kind, 0), then.get(kind, 0))
         for what, then in before.items()

@@ -1,4 +1,4 @@
-"""What is told of owners, and of what has grown."""
+"""The results of looking at owners and at growth."""
 
 from dataclasses import dataclass, field
 
@@ -10,23 +10,22 @@ __all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Wh
 
 @dataclass(frozen=True, slots=True)
 class Owner(Data):
-    """An object that others are kept by, as far as their shortest way from a named object tells.
+    """An object that keeps others, as told by their shortest paths from a named object.
 
-    name: how it is reached, as `app.sessions` or `queue of worker()`; type: its class. Many whose
-    ways look alike are one row, `20 x queue of worker()`, with their sums. Or
-    `12 x worker()` of type `frame`: all calls of a function together; or of type `garbage`: what
-    nobody leads to; of `held by C code` or `held by the interpreter`: so many of a class, or that
-    refer to one, or that execute one function; or of `nothing on the heap refers to them`: objects
-    that the collector does not know.
-    amount_bytes: what is reached through it, or by how much that has grown. kept_bytes: what would
-    be freed with it, itself included; where others lead to the same, that is less.
-    objects, entries: as many are reached, and of the container that it is or consists of, -1 for
-    none; the same `before`. parts: what most of its direct parts are, as `6,150 tuple`, or by what
-    they execute, as `900 method Client.close()`. below: the way from it that most of what it
-    reaches lies behind, as `[...].__traceback__`, "" for none. place: where it is made.
-    halfway_bytes: by how much it had grown at half of the time, -1 where nobody has looked then.
-    allocated: the line that has allocated most of a sample of its newest parts, where tracemalloc
-    traces; else without a file.
+    name: the path to it, as `app.sessions` or `queue of worker()`; type: its class. Many with
+    similar paths are one row, `20 x queue of worker()`, with their sums. Or `12 x worker()` of type
+    `frame`: all calls of a function together; or of type `garbage`: objects that nothing leads to;
+    of `held by C code` or `held by the interpreter`: several of a class, or that refer to one, or
+    that execute one function; or of `nothing on the heap refers to them`: objects that the
+    collector does not know. amount_bytes: the bytes reached through it, or their growth.
+    kept_bytes: the bytes that would be freed with it, itself included; less if others lead to the
+    same objects. objects, entries: the number of objects reached, and of entries of the container
+    that it is or consists of, -1 for none; the same `before`. parts: its most frequent direct
+    parts, as `6,150 tuple`, or by the function that they execute, as `900 method Client.close()`.
+    below: the path from it to most of the objects that it reaches, as `[...].__traceback__`, "" for
+    none. place: the line that makes it. halfway_bytes: its growth at half of the time, -1 if nobody
+    has looked then. allocated: the line that has allocated most of a sample of its newest parts, if
+    tracemalloc traces; else without a file.
     """
 
     name: str
@@ -55,10 +54,10 @@ class Where(Data):
 
 @dataclass(frozen=True, slots=True)
 class ClassKept(Data):
-    """The objects of a class, and where most of them are.
+    """The objects of a class, and the most frequent paths to them.
 
-    objects, size_bytes: now, and before. Without what counts with others: an object that refers to
-    nothing and that one other refers to alone. where: the most frequent ways first.
+    objects, size_bytes: now, and before. Objects that count with others are left out: an object
+    that refers to nothing and has only one referrer. where: the most frequent ways first.
     """
 
     type: str
@@ -71,12 +70,12 @@ class ClassKept(Data):
 
 @dataclass(frozen=True, slots=True)
 class Owners(Examined):
-    """Who keeps how much of the heap at one moment, the largest first.
+    """The owners of the heap at one moment, the largest first.
 
-    pause_ns: how long the program was paused. c_heap_bytes: what malloc has handed out and no
-    Python object explains; -1 where that cannot be told. collects: whether the collector is on;
-    frozen_objects: what it does not look at, after `gc.freeze()`. losses: sentences on what is told
-    otherwise, since a fact about CPython does not hold here.
+    pause_ns: the pause of the program. c_heap_bytes: malloc's bytes that no Python object explains;
+    -1 if unknown. collects: whether the collector is on; frozen_objects: objects that it does not
+    look at, after `gc.freeze()`. losses: sentences on parts that are told differently, because a
+    fact about CPython does not hold here.
     """
 
     examination = "owners"
@@ -97,8 +96,8 @@ class PartGrown(Data):
     """A part of resident memory, now and before.
 
     name: as of ResidentPart; and `unexplained_blocks` are blocks in Python's arenas that belong to
-    no object which was found, which `live_objects` is without. Where there was no copy of the
-    process, they are in `live_objects`.
+    no object which was found, which `live_objects` is without. If there was no copy of the process,
+    they are in `live_objects`.
     """
 
     name: str
@@ -108,11 +107,11 @@ class PartGrown(Data):
 
 @dataclass(frozen=True, slots=True)
 class Counted(Data):
-    """How many there are of one kind, now and before.
+    """The number of one kind, now and before.
 
-    what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`,
-    of `atexit`; `interned`, strings; or `shared`, mappings of shared memory. kind: as `epoll`,
-    `pipe`, `socket to 10.0.0.7:5432`, `files in /tmp`, `/dev/shm/psm_*`, `worker()`.
+    what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`, of
+    `atexit`; `interned`, strings; or `shared`, mappings of shared memory. kind: as `epoll`, `pipe`,
+    `socket to 10.0.0.7:5432`, `files in /tmp`, `/dev/shm/psm_*`, `worker()`.
     """
 
     what: str
@@ -123,16 +122,15 @@ class Counted(Data):
 
 @dataclass(frozen=True, slots=True)
 class Growth(Examined):
-    """What has grown between two moments, and who keeps it, the largest first.
+    """The growth between two moments, and its owners, the largest first.
 
-    seconds: between the two. Of each sum there is what it is now, and what it was before:
-    rss_bytes, objects, size_bytes, c_heap_bytes (as of Owners), threads, descriptors.
-    parts: of rss_bytes, what has grown most first. kinds: what there is another number of.
-    pause_ns: how long the program was paused, the longer of two. collects: whether the collector
-    is on; frozen_objects: those that it does not look at since `gc.freeze()`. losses: as of Owners.
-    halfway_seconds: when `doctor growth` has looked a third time, between the two; 0: it has not.
-    resized: dicts, sets and lists whose tables were made larger than their entries ask for, and by
-    how much; this is in no amount of an owner.
+    seconds: between the two. Each of these sums has its value now, and before: rss_bytes, objects,
+    size_bytes, c_heap_bytes (as of Owners), threads, descriptors. parts: of rss_bytes, the largest
+    growth first. kinds: kinds whose number has changed. pause_ns: the pause of the program, the
+    longer of two. collects: whether the collector is on; frozen_objects: objects that it does not
+    look at since `gc.freeze()`. losses: as of Owners. halfway_seconds: the time of a third look by
+    `doctor growth`, between the two; 0: none. resized: dicts, sets and lists whose tables were made
+    larger than their entries need, and by how much; this is in no amount of an owner.
     """
 
     examination = "growth"

@@ -45,8 +45,8 @@ choose_class(struct class_row *rows, size_t *count, const struct class_row *row)
     rows[at] = *row;
 }
 
-/* Ways that are spelled alike are one: no two garbage cycles, variables of a function, or objects of C code have a name of
- * their own. */
+/* Paths that are spelled alike share one group.  Garbage cycles, variables of a function, and objects that C code
+ * holds have no names of their own. */
 static int
 count_in(const struct plus_reach *owners, struct class_row *row, uint32_t node)
 {
@@ -95,7 +95,7 @@ class_as_dict(const struct plus_reach *owners, struct class_row *row)
     return result;
 }
 
-/* Largest first, at most TYPES; in the order of the list. */
+/* Returns the TYPES classes that have grown most, the largest growth first. */
 PyObject *
 plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, uint64_t least)
 {

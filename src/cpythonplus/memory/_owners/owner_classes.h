@@ -1,4 +1,4 @@
-/* Classes, and where most of their objects are, as plain data that marshal can write.
+/* Classes, and the paths to most of their objects, as plain data that marshal can write.
  *
  * Functions return a new reference, NULL with an exception. */
 #ifndef PLUS_MEMORY_OWNER_CLASSES_H
@@ -6,11 +6,12 @@
 
 #include "owner_mark.h"
 
-/* Of those that have grown since a mark (NULL: of all), a list of dicts. */
+/* Returns a list of dicts for the classes that have grown since `mark` by `least` / 4 bytes; NULL: all classes with so
+ * many bytes. */
 PyObject *
 plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, uint64_t least);
 
-/* Of one class, a dict; None: it has no object that is a node. */
+/* Returns a dict for one class; None if no object of it is a node of the graph. */
 PyObject *
 plus_class_row(const struct plus_reach *owners, const PyTypeObject *type);
 

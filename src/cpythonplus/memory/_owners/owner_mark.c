@@ -1,5 +1,5 @@
-/* A mark has what was reached through a node, by address and class; what is told together, by a key of its own; and sums by
- * class. */
+/* A mark holds the bytes reached through each node, by address and class; sums of objects that are told together, by a
+ * key of their own; and sums by class. */
 #include "owner_mark.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "../../_interp/objects/object_parts.h"
 #include "together.h"
 
-#define MARKED_BYTES 2048 /* what keeps less is in no mark */
+#define MARKED_BYTES 2048 /* nodes that keep less are not in a mark */
 #define MAGIC UINT64_C(0x6b72616d2b2b7063)
 
 int64_t
@@ -33,7 +33,7 @@ plus_entries_of(PyObject *op)
     if (PyByteArray_Check(op)) {
         return PyByteArray_GET_SIZE(op);
     }
-    /* A class of the program may have any name, and is not immutable. */
+    /* The name alone proves nothing: a class of the program may have any name, but it is mutable. */
     for (size_t i = 0; i < sizeof sized / sizeof sized[0]; i++) {
         if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_IMMUTABLETYPE) &&
             strcmp(Py_TYPE(op)->tp_name, sized[i]) == 0) {
@@ -202,12 +202,12 @@ plus_mark_type(const struct plus_mark *mark, const PyTypeObject *type)
 
 /* ---- tables that have grown ahead of their entries --------------------------------------------------- */
 
-/* A table may be as much larger as it has more entries: what is above that is room for entries to come.
+/* A table may grow in proportion to its entries; anything above that is room for entries to come.
  *
  *     87,381 entries, 5.0 MiB  ->  87,400 entries, 10.0 MiB      5.0 MiB is room
  *     40,000 entries, 2.5 MiB  ->  80,000 entries, 5.0 MiB       none of it is
  *
- * Rejected: to leave tables out altogether, for what many numbers take in a list or a dict is the table alone. */
+ * Rejected: leaving tables out altogether.  A list or a dict of many numbers takes nothing but its table. */
 uint64_t
 plus_table_excess(const struct plus_reach *owners, const struct plus_mark *mark, uint32_t node)
 {

@@ -9,7 +9,7 @@
 #include "../binding.h"
 
 #define STEPS 40
-#define LABEL 200 /* characters of a key: the answer of the copy has an end */
+#define LABEL 200 /* characters of a key: they limit the size of the answer */
 
 PyObject *
 plus_type_name(const PyTypeObject *type)
@@ -78,7 +78,7 @@ plus_owner_step(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
     return step;
 }
 
-/* The first step: a module, a variable of a function, a class, or what else is a root. */
+/* Returns the first step of a path: a module, a variable of a function, a class, or another root. */
 static PyObject *
 root_step(const struct plus_reach *owners, uint32_t node)
 {
@@ -121,7 +121,7 @@ plus_owner_path(const struct plus_reach *owners, uint32_t node)
         if (length < STEPS) {
             path[length++] = at;
         }
-        else { /* the root's end counts more than the middle */
+        else { /* leave out the middle: the end at the root counts more */
             memmove(&path[STEPS / 2], &path[STEPS / 2 + 1],
                     (STEPS - STEPS / 2 - 1) * sizeof path[0]);
             path[STEPS - 1] = at;

@@ -6,19 +6,20 @@
 #include "../binding.h"
 #include "owner_path.h"
 
-#define KINDS 16   /* of parts that are told apart */
+#define KINDS 16   /* kinds of parts that are told apart */
 #define DEPTH 8    /* steps below an owner that are told */
-#define SPREAD 0.5 /* of what an owner has, that lies behind them */
+#define SPREAD 0.5 /* share of an owner's bytes that has to lie behind these steps */
 
 struct kind {
-    const void *key; /* the code, or the class */
+    const void *key; /* the code object, or the class */
     PyTypeObject *type;
-    PyObject *code; /* NULL: they execute none */
+    PyObject *code; /* NULL: the parts execute none */
     const char *in;
     Py_ssize_t count;
 };
 
-/* (name of a class, number, ""), or (that of code, number, "method") of what most of a node's parts are. */
+/* Returns the most frequent kind of a node's parts: (name of a class, number, ""), or (name of code, number,
+ * "method"). */
 static PyObject *
 parts_of(const struct plus_reach *owners, uint32_t node)
 {
@@ -53,7 +54,8 @@ parts_of(const struct plus_reach *owners, uint32_t node)
     return Py_BuildValue("(Nns)", name, most->count, most->in);
 }
 
-/* Where a container is all that an object keeps much in, its entries are the object's. */
+/* Returns the container that holds most of what an object keeps, so that its entries count as the object's.  NULL:
+ * there is none. */
 static PyObject *
 container_in(const struct plus_reach *owners, uint32_t node)
 {
@@ -84,7 +86,7 @@ struct branch {
     uint32_t example, holder;
 };
 
-/* By class, the children of some nodes.  The branch with most bytes; NULL: they have none, or no memory. */
+/* Sums up the children of the nodes by class.  Returns the branch with most bytes; NULL: no children, or no memory. */
 static const struct branch *
 largest_branch(const struct plus_reach *owners, const uint32_t *nodes, size_t count,
                struct plus_record_table *branches)
@@ -111,7 +113,7 @@ largest_branch(const struct plus_reach *owners, const uint32_t *nodes, size_t co
     return most;
 }
 
-/* Of the nodes' children those of a class: a new array. */
+/* Returns a new array with those children of the nodes that are of a class. */
 static uint32_t *
 children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t *count,
                  const PyTypeObject *type)
@@ -119,7 +121,7 @@ children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t 
     uint32_t *children = NULL;
     size_t found = 0;
 
-    for (int round = 0; round < 2; round++) { /* counts, then writes */
+    for (int round = 0; round < 2; round++) { /* first count, then write */
         found = 0;
         for (size_t i = 0; i < *count; i++) {
             for (size_t at = owners->first_child[nodes[i]]; at < owners->first_child[nodes[i] + 1];
@@ -140,7 +142,8 @@ children_of_type(const struct plus_reach *owners, const uint32_t *nodes, size_t 
     return children;
 }
 
-/* The steps that most of what a node has lies behind, by class: one way stands for all alike. */
+/* Returns the steps, by class, to most of what a node reaches.  The path to one object stands for all that look
+ * alike. */
 static PyObject *
 below(const struct plus_reach *owners, uint32_t node)
 {
@@ -171,7 +174,7 @@ below(const struct plus_reach *owners, uint32_t node)
 
 struct sums {
     uint64_t kept, kept_before, objects, objects_before;
-    int64_t entries, entries_before; /* -1: they are no containers */
+    int64_t entries, entries_before; /* -1: the objects are no containers */
 };
 
 static void
@@ -245,7 +248,7 @@ plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind 
         int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
         bool many = kind < PLUS_TOGETHER_HELD && plus_owners_more(it, row) >= 10;
         bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
-                           !plus_owners_grow_together(it, row); /* is told by itself */
+                           !plus_owners_grow_together(it, row); /* told as an owner of its own */
         PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
 
         if ((row->count < PLUS_MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||

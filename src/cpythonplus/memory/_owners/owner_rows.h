@@ -1,4 +1,4 @@
-/* Owners as plain data that marshal can write (owners_py.c says of what).
+/* Owners as plain data that marshal can write; owners_py.c describes it.
  *
  * Functions return a new reference, NULL with an exception. */
 #ifndef PLUS_MEMORY_OWNER_ROWS_H
@@ -6,11 +6,11 @@
 
 #include "owner_search.h"
 
-/* A dict. */
+/* Returns a dict. */
 PyObject *
 plus_owner_as_dict(const struct plus_owners_search *it, const struct plus_owner_row *row);
 
-/* A list of dicts: (function or class, file, line, number, ...) of what is told together and has grown. */
+/* Returns a list of dicts (function or class, file, line, number, ...) for the sums of one kind that have grown. */
 PyObject *
 plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind kind);
 

@@ -1,17 +1,16 @@
-/* Each object counts with all on its shortest path from a named root: with a list, and the module that has it.  Owners are
- * looked for from the roots of that tree downwards.  What counts is how much is reached through a node, or by how much that
- * has grown.
+/* Each object counts with all objects on its shortest path from a named root, for example a list and the module that
+ * has it.  The search for owners goes down from the roots of that tree.  The amount of a node is the number of bytes
+ * reached through it, or the growth of that number.
  *
- *     one child has most of it          the child is asked in its turn
- *     several have much                 each is asked
+ *     one child has most of it          search goes on in the child
+ *     several have much                 search goes on in each
  *     it is spread over small ones      this node is an owner: a container, a cache, an object with many parts
  *     a chain without an end            its first node is: a linked list
  *
- * (Memory Analyzer of Eclipse calls them accumulation points.)  Modules, classes and frames only give names.
+ * (Memory Analyzer of Eclipse calls them accumulation points.) Modules, classes and frames only give names.
  *
- * What would be freed with an owner follows from dominators.  They are not asked for owners: what two have, as a set of tasks
- * and the event that these wait for, is neither's.
- */
+ * Dominators tell the bytes that would be freed with an owner.  They do not choose owners: if two objects share
+ * something, as a set of tasks and the event that the tasks wait for, it is dominated by neither. */
 #include "owner_search.h"
 
 #include <errno.h>
@@ -21,7 +20,7 @@
 
 #define CHAIN 24
 #define HELD_BYTES 16384
-#define SPREAD 0.5 /* of what a node has, that no child has alone */
+#define SPREAD 0.5 /* share of a node's amount below which no single child explains it */
 
 static int64_t
 amount_of(const struct plus_owners_search *it, uint32_t node)
@@ -64,7 +63,7 @@ choose(struct plus_owner_rows *rows, struct plus_owner_row row)
     rows->all[at] = row;
 }
 
-/* Those that look alike become one row, if they are many. */
+/* Makes one row of owners that look alike, if there are many. */
 static void
 sum_up(struct plus_owners_search *it)
 {
@@ -91,7 +90,7 @@ sum_up(struct plus_owners_search *it)
     }
 }
 
-/* Tables, which have no more behind them. */
+/* Finds tables that were made larger.  A table has nothing behind it, so the search does not meet it. */
 static int
 find_resized(struct plus_owners_search *it)
 {
@@ -118,8 +117,8 @@ find_resized(struct plus_owners_search *it)
 /* ---- the search -------------------------------------------------------------------------------------- */
 
 struct task {
-    uint32_t node, chain; /* where a chain of only children began */
-    uint32_t length;      /* of it */
+    uint32_t node, chain; /* chain: where a chain of only children began */
+    uint32_t length;      /* length of the chain */
 };
 
 struct tasks {
@@ -165,8 +164,8 @@ plus_owners_grow_together(const struct plus_owners_search *it, const struct plus
            (row->count >= PLUS_ALIKE && grown >= it->least && grown / row->count < it->least);
 }
 
-/* Garbage is told by class; what C code holds, if there are more of the same than before, and this is a new one, or if many
- * have grown alike. */
+/* True for garbage, which is told by class.  True for an object that C code holds if its kind has become more and the
+ * object is new, or if many of its kind have grown alike. */
 static bool
 is_told_together(const struct plus_owners_search *it, uint32_t root)
 {

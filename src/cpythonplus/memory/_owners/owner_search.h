@@ -1,4 +1,4 @@
-/* The owners of the heap, or of what has grown: which objects they are. */
+/* The search for the owners of the heap, or of its growth. */
 #ifndef PLUS_MEMORY_OWNER_SEARCH_H
 #define PLUS_MEMORY_OWNER_SEARCH_H
 
@@ -6,8 +6,8 @@
 #include "together.h"
 
 #define PLUS_OWNERS 40
-#define PLUS_MANY 2  /* of the same that C code holds: these are told together */
-#define PLUS_ALIKE 8 /* owners whose ways look alike: these are one row */
+#define PLUS_MANY 2  /* of one kind that C code holds: from so many on they are told together */
+#define PLUS_ALIKE 8 /* owners with similar paths: from so many on they are one row */
 
 struct plus_owner {
     uint64_t shape;
@@ -15,11 +15,11 @@ struct plus_owner {
     int64_t amount;
 };
 
-/* One owner, or `count` of them that look alike, the largest first. */
+/* One owner, or `count` owners that look alike, the largest first. */
 struct plus_owner_row {
     const struct plus_owner *of;
     size_t count;
-    int64_t amount; /* of all */
+    int64_t amount; /* of all `count` */
 };
 
 struct plus_owner_rows {
@@ -32,23 +32,24 @@ struct plus_owners_search {
     const struct plus_mark *mark;
     int64_t least;
     struct plus_owner_rows rows;
-    struct plus_owner_rows resized; /* tables that have been made larger, and by how much */
-    struct plus_record_table held;  /* told together */
-    /* Its own. */
+    struct plus_owner_rows resized; /* tables that were made larger, and by how much */
+    struct plus_record_table held;  /* sums of struct plus_together */
+    /* Private to owner_search.c. */
     const uint64_t *excess;
     struct plus_owner *found;
     size_t count, room;
 };
 
-/* Fills in `rows`, `resized` and `held` of a search that has the rest.  0, or -ENOMEM. */
+/* Fills in `rows`, `resized` and `held`; the caller has set the other fields.  0, or -ENOMEM. */
 int
 plus_owners_find(struct plus_owners_search *it);
 
-/* What C code holds is told together if it has less: without an earlier look, what has much is told by itself. */
+/* Returns a limit in bytes.  Objects that C code holds are told together if they have less.  Without an earlier look,
+ * those that have much are told one by one. */
 uint64_t
 plus_owners_held_limit(const struct plus_owners_search *it);
 
-/* Whether what C code holds of one kind has grown as many of the same: because there are more, or because many small ones have
+/* True if objects of one kind that C code holds have grown together: either their number grew, or many small ones have
  * grown alike. */
 bool
 plus_owners_grow_together(const struct plus_owners_search *it, const struct plus_together *row);

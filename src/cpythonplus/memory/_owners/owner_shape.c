@@ -1,14 +1,15 @@
-/* Of each step there is what a person would write of it without its key: the attribute, and the class of what it leads to.
- * Names in a module are the module's own, so each is told apart, as those of a class that is in a module.  A root that is no
- * module stands for all that plus_together_key() says the same of. */
+/* The shape of a path mixes, for each step, the attribute's name and the class of the object that the step leads to.
+ * Keys and indices are left out.  A name in the namespace of a module, or of a class in a module, leads to one certain
+ * object, so the object's address is used instead.  A root that is no module stands for all roots with the same
+ * plus_together_key(). */
 #include "owner_shape.h"
 
 #include "../../_heap/references.h"
 #include "../../_interp/objects/layouts.h"
 #include "together.h"
 
-#define MOST_STEPS 64  /* of a way; a linked list is longer */
-#define MOST_NAMES 256 /* in a dict of attributes that is looked through */
+#define MOST_STEPS 64  /* of a path; a linked list is longer */
+#define MOST_NAMES 256 /* in a dict of attributes; a larger one is not searched */
 
 static uint64_t
 mixed(uint64_t shape, const void *with)
@@ -47,7 +48,7 @@ key_in(PyObject *dict, const PyObject *target)
     return NULL;
 }
 
-/* Names of attributes are interned: one of the same spelling has one address. */
+/* Attribute names are interned, so equal names have the same address. */
 static const void *
 name_of_step(const struct plus_reach *owners, uint32_t from, uint32_t to)
 {

@@ -1,7 +1,7 @@
-/* The parts of the answer: who the owners are (owner_search.c), how they are told (owner_rows.c, owner_path.c), and classes
- * (owner_classes.c).  A mark is owner_mark.c's.
+/* Puts the answer together: the owners (owner_search.c), their rows (owner_rows.c, owner_path.c), and classes
+ * (owner_classes.c). owner_mark.c makes the mark.
  *
- * Nothing is given back: the copy of the process in which this works ends. */
+ * Nothing is freed: the copy of the process that runs this ends afterwards. */
 #include "owners.h"
 
 #include "../../_base/rows.h"

@@ -1,4 +1,4 @@
-/* Owners, as Python sees them: worked out in a copy of the process, and told as marshalled plain data. */
+/* The binding of owners: a copy of the process finds them and returns marshalled plain data. */
 #include "../binding.h"
 
 #include <marshal.h>
@@ -16,7 +16,7 @@
 #include "owners.h"
 
 struct order {
-    int before, mark; /* files in memory, or -1 */
+    int before, mark; /* memfds, or -1 */
     uint64_t least;
     const PyTypeObject *asked;
     struct plus_arenas arenas;
@@ -45,7 +45,7 @@ write_mark(const struct plus_reach *owners, int fd)
     return mark != NULL ? plus_heap_copy_write(fd, mark, bytes) : -1;
 }
 
-/* In the copy. */
+/* Runs in the copy of the process. */
 static PyObject *
 work(void *arg)
 {
@@ -68,8 +68,8 @@ work(void *arg)
     return report == NULL ? NULL : PyMarshal_WriteObjectToString(report, Py_MARSHAL_VERSION);
 }
 
-/* Those of now, or none.  In the copy they could not be found, as it does not take from them.  How long it took with the
- * GIL, in ns. */
+/* Finds the arenas that pymalloc has now, or none.  The copy could not find them, because it does not allocate from
+ * them.  Returns the time that this took with the GIL held, in ns. */
 static uint64_t
 find_arenas(struct plus_arenas *arenas)
 {
@@ -104,7 +104,7 @@ memory_owners(PyObject *module, PyObject *args)
     if (plus_heap_walk_raises()) {
         return NULL;
     }
-    (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* no proof can be made in the copy */
+    (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* the copy cannot prove facts */
     order.least = least;
     order.asked = (PyTypeObject *)asked;
     if (marks) {

@@ -1,4 +1,4 @@
-"""How much memory a copy of the process may take."""
+"""The limit for the memory of a copy of the process."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ _CGROUPS: Final = "/sys/fs/cgroup"
 
 
 def copy_room() -> int:
-    """Return how many bytes it may take; MemoryError, with a sentence, if that is too little."""
+    """Return the limit in bytes; MemoryError, with a sentence, if that is too little."""
     room = min([int(left * _SPARED) for left in _left()], default=_MOST)
     needed = _OBJECT_BYTES * sys.getallocatedblocks()
     if needed > room:
@@ -29,7 +29,7 @@ def copy_room() -> int:
 
 
 def _left() -> Iterator[int]:
-    """Yield what the machine has left, and each cgroup with a limit that the process is in."""
+    """Yield the free bytes of the machine, and of each cgroup with a limit."""
     machine = _numbers("/proc/meminfo").get("MemAvailable:")
     if machine is not None:
         yield machine << 10
@@ -44,7 +44,7 @@ def _left() -> Iterator[int]:
 
 
 def _groups() -> Iterator[str]:
-    """Yield the process's cgroup, of version 2, and those that it is in."""
+    """Yield the process's cgroup (version 2) and its parents."""
     try:
         lines = os.fsdecode(read_bytes("/proc/self/cgroup")).splitlines()
     except OSError:

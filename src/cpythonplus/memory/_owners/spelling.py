@@ -1,4 +1,4 @@
-"""Names for ways through the heap, and the lines of the program that they begin at."""
+"""Spells paths through the heap, and finds the source lines where they begin."""
 
 import re
 import signal
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Step = tuple[str, Any, str]
-"""How one object refers to the next, by what, and the class of that."""
+"""The kind of reference to the next object, its label, and the class of that object."""
 
 LIBRARIES: Final = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
 """The last line of the program itself tells more than that of a library which it uses."""
@@ -38,7 +38,7 @@ _KEYS: Final = ("key", "interned")
 
 
 class _Named(NamedTuple):
-    """What one step adds to a name.  label: of an attribute or a name; "": it is none."""
+    """The part of a name that one step adds. label: an attribute or a variable; "": none."""
 
     text: str
     label: str = ""
@@ -47,9 +47,9 @@ class _Named(NamedTuple):
 
 
 def spelled(steps: Sequence[Step], *, general: bool = False) -> str:
-    """Return a way as Python writes it: `app.manager.sessions['ab...']`.
+    """Return a path as Python writes it: `app.manager.sessions['ab...']`.
 
-    general: `[...]` for each key, as the way stands for many.
+    general: `[...]` for each key, because the path stands for many.
     """
     text = "".join(step.text for step in _named(steps, general=general))
     text = re.sub(r"\.__closure__\[(?:\d+|\.\.\.)\]\.cell_contents", " (closure)", text)
@@ -57,9 +57,9 @@ def spelled(steps: Sequence[Step], *, general: bool = False) -> str:
 
 
 def spelled_below(owner: str, steps: Sequence[Step]) -> str:
-    """Return the way below an object of a class, as `[...].__traceback__`; "" if that says little.
+    """Return the path below an object, as `[...].__traceback__`; "" if that says little.
 
-    Entries of entries say no more than the class of what is there.
+    Entries of entries say no more than the class of the object at the end.
     """
     walk = _Walk(general=True)
     walk.owner = owner
@@ -79,7 +79,7 @@ def _named(steps: Sequence[Step], *, general: bool) -> Iterator[_Named]:
 
 
 class _Walk:
-    """Goes along the steps.  owner: the class of what the next step leaves, as of `_Named`."""
+    """Goes along the steps. owner: the class of the object that the next step leaves."""
 
     def __init__(self, *, general: bool) -> None:
         self.general = general
@@ -103,7 +103,7 @@ class _Walk:
     def gone_on(self, step: Step, *, last: bool) -> _Named | None:
         """Take another step; None: it adds nothing to the name."""
         how, label, kind = step
-        if self.in_local:  # the interpreter's own dicts, up to the one with the thread's names
+        if self.in_local:  # the interpreter's dicts around the dict of a `threading.local`
             self.in_local = how not in _KEYS or type(label) is not str
             return None if self.in_local else self._left(_Named(f".{label}", label, _LOCAL), step)
         self.in_local = kind == _LOCAL
@@ -139,7 +139,7 @@ class _Walk:
 
 
 def _keeper(by: str, number: int, *, general: bool) -> str:
-    """Return by which call the interpreter has got something, and for which thread or signal."""
+    """Return the call that gave an object to the interpreter, and its thread or signal."""
     if by.startswith("signal"):
         names = {int(each): each.name for each in signal.valid_signals() if hasattr(each, "name")}
         return f"{by}({names.get(number, number)})"
@@ -156,7 +156,7 @@ def _key(label: Any, how: str) -> str:  # noqa: ANN401  # of many kinds
 
 
 def place_of(steps: Sequence[Step]) -> Place:
-    """Return the line that makes what the way leads to, as far as its name tells."""
+    """Return the line that makes the object at a path, as far as its name tells."""
     if steps and steps[0][0] == "variable":
         _, function, file, first = steps[0][1]
         name = str(steps[0][1][0])
@@ -198,7 +198,7 @@ def _place(module: str, owner: str, label: str) -> Place | None:
 
 
 def _imported(module: str, label: str, patterns: list[str]) -> Place | None:
-    """Return where a module has got an object from: another one that has it by the same name."""
+    """Return the place of an imported object: another module has it under the same name."""
     modules = {
         name: vars(each) for name, each in [*sys.modules.items()] if type(each) is ModuleType
     }
@@ -211,19 +211,19 @@ def _imported(module: str, label: str, patterns: list[str]) -> Place | None:
 
 
 def class_place(kind: str) -> Place:
-    """Return the line of a class, by its full name."""
+    """Return the line of a class by its full name."""
     home, _, name = _split(kind)
     last = re.escape(name.rpartition(".")[2])
     return (_in_module(home, [rf"^\s*class {last}\b"]) if home else None) or Place()
 
 
 def forget_sources() -> None:
-    """Let go of the files that were read: many names lie in one, but they are not to stay."""
+    """Forget the source files that were read; the cache must not outlast the report."""
     _lines.cache_clear()
 
 
 def _split(kind: str) -> tuple[str, str, str]:
-    """Return the module of a class's full name, and the rest."""
+    """Split a class's full name into its module and the rest."""
     parts = kind.split(".")
     for count in range(len(parts) - 1, 0, -1):
         home = ".".join(parts[:count])
@@ -242,7 +242,7 @@ def _in_module(name: str, patterns: list[str], class_name: str = "") -> Place | 
 
 
 def _find(file: str, patterns: list[str], first: int) -> int:
-    """Return the first line, from `first` on, that has the first of the patterns to be found; 0."""
+    """Return the first line, from `first` on, with the first matching pattern; 0 for none."""
     lines = _lines(file)
     for pattern in patterns:
         compiled = re.compile(pattern)

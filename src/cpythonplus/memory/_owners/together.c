@@ -1,10 +1,9 @@
-/* A client that is registered somewhere a thousand times is a thousand roots of 200 bytes each, and says nothing by its bare
- * class: "1,000 x method".  So a method counts with its function, and a tuple, a cell or a partial with what is in it.
+/* A client that is registered somewhere a thousand times is a thousand roots of 200 bytes each. "1,000 x method" would
+ * say nothing, so a method counts with its function, and a tuple, a cell or a partial with its content.
  *
- * The collector does not know strings, numbers, or arrays of numpy.  If nothing refers to them, no walk meets them, but their
- * blocks are taken.  Such a block begins with a count of references and the address of a class: both are compared with what
- * is known, and nothing is followed.
- */
+ * The collector does not know strings, numbers, or arrays of numpy.  If nothing refers to such an object, no walk
+ * meets it, but its block is allocated.  The block begins with a reference count and the address of a class: both are
+ * compared with known values, and no address is followed. */
 #include "together.h"
 
 #include <errno.h>
@@ -14,7 +13,7 @@
 
 #define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 
-/* Objects begin at multiples of 8: these distances from an object make keys of it. */
+/* Objects begin at multiples of 8, so an object's address plus one of these distances is a key that no object has. */
 enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_TUPLE, OF_CELL, OF_PARTIAL, OF_LEFT };
 
 static const void *
@@ -23,7 +22,7 @@ key_of(const void *object, int distance)
     return (const char *)object + distance;
 }
 
-/* NULL: no memory. */
+/* Returns NULL if there is no memory. */
 static struct plus_together *
 get(struct plus_record_table *table, PyObject *of, int distance)
 {
@@ -96,7 +95,7 @@ is_telling(PyObject *op)
            PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE);
 }
 
-/* Of a tuple, a cell, a partial, a method of a built-in class; NULL: it has none. */
+/* Returns the content of a tuple, a cell, a partial, or a method of a built-in class; NULL: it has none. */
 static PyObject *
 content_of(PyObject *op)
 {
@@ -127,7 +126,8 @@ static PyObject *
 code_of_generator(PyObject *op)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    PyCodeObject *code = PyGen_GetCode((PyGenObject *)op); /* a reference more matters to no copy */
+    PyCodeObject *code =
+        PyGen_GetCode((PyGenObject *)op); /* never released: the copy ends anyway */
 
     return (PyObject *)code;
 #else
@@ -135,7 +135,7 @@ code_of_generator(PyObject *op)
 #endif
 }
 
-/* What stands for an object, and how it refers to that. */
+/* Returns the code object or class that stands for an object. *in: how the object refers to it. */
 static PyObject *
 stands_for(PyObject *op, const char **in, int *distance)
 {
@@ -213,33 +213,34 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
         return NULL;
     }
     if (holder == PLUS_NO_NODE) {
-        PyObject *of = stands_for(op, &in, &distance); /* first: it says the distance */
+        PyObject *of = stands_for(op, &in, &distance); /* sets `distance` */
         return key_of(of, distance);
     }
-    /* One variable of all frames of a function, as far as its class tells. */
+    /* Stands for one variable in all frames of a function.  Variables whose values have the same class are not told
+     * apart. */
     uintptr_t code = (uintptr_t)graph->codes[holder - 1], type = (uintptr_t)Py_TYPE(op);
     return key_of((const void *)(code ^ type << 16), OF_FRAMES);
 }
 
-/* ---- what is left ------------------------------------------------------------------------------------ */
+/* ---- left objects ------------------------------------------------------------------------------------ */
 
 static bool
 may_be_count(uint64_t word)
 {
-    /* No address of the program.  3.14 has flags in the upper 16 bits. */
+    /* The upper bits are 0, unlike those of an address.  3.14 has flags in the upper 16 bits. */
     return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
 }
 
-/* An object of a class takes so much at least.  Strings are less than their class says: it counts the pointers of those
- * that are not in one block. */
+/* Returns the least number of bytes that an object of a class takes.  A string may take less than its tp_basicsize,
+ * which includes the pointers of a non-compact string. */
 static Py_ssize_t
 least_bytes(const PyTypeObject *type)
 {
     return type == &PyUnicode_Type ? (Py_ssize_t)sizeof(PyASCIIObject) : type->tp_basicsize;
 }
 
-/* The class of an object that may begin there and that no walk has met, NULL: there is none.  bytes: of the rest of the
- * block. */
+/* Returns the class of an object that may begin at `at` and that no walk has met; NULL: there is none. bytes: the rest
+ * of the block. */
 static PyObject *
 class_at(const struct plus_reach *owners, const char *at, size_t bytes, bool has_gc_header)
 {
@@ -260,7 +261,8 @@ class_at(const struct plus_reach *owners, const char *at, size_t bytes, bool has
                : NULL;
 }
 
-/* The collector's header, of two words, begins with zero in front of a tuple or a dict that it has let go of. */
+/* Counts the object in a block, if there is one.  The collector's header, two words, begins with zero if the collector
+ * has untracked a tuple or a dict. */
 static int
 count_block(const struct plus_reach *owners, const char *block, size_t bytes,
             struct plus_record_table *table)

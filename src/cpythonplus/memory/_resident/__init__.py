@@ -1,7 +1,7 @@
-"""What of this process is in memory, why it stays there, and what would give it back.
+"""Tells the resident memory of this process, its causes, and the remedies.
 
-Imports next to nothing: what is imported after a burst of allocations lies in the arenas that the
-burst left behind, and would be found there.
+Imports next to nothing: modules that are imported after a burst of allocations would lie in the
+arenas that the burst left behind, and would be found there.
 """
 
 import sys
@@ -22,15 +22,15 @@ __all__ = ["Advice", "Arenas", "Pin", "Resident", "ResidentPart", "resident"]
 
 
 def resident(*, pins: bool = True) -> "Resident":
-    """Return what of this process is in memory, what keeps it there, and what would free it.
+    """Return the resident memory of this process, its causes, and the remedies.
 
     pins: find out which objects keep free memory. The program is paused about as long as for a
-    census, and for a fork(): who holds what keeps 1 MiB or more is looked for in a copy of the
-    process. Without it, it is paused once, while the arenas are read: about 10 ms for a GiB.
+    census, and for a fork(): a copy of the process looks for the holder of each object that keeps 1
+    MiB or more. If false, it is paused once, while the arenas are read: about 10 ms for a GiB.
 
     Reads `/proc/self/smaps`, pymalloc's arenas and the C library's heaps from outside; changes
-    nothing and runs none of the program's code. What is not arranged as it is known to be is left
-    out, and `notes` say so. Linux with the C library glibc.
+    nothing and runs none of the program's code. If the layout of a part is unknown, the part is
+    left out, and `notes` say so. Linux with the C library glibc.
     """
     from cpythonplus.memory._resident.snapshot import take
 

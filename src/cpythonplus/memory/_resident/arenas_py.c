@@ -1,4 +1,4 @@
-/* What resident() is told of pymalloc's arenas, and of what lies in those that are mostly free. */
+/* The binding of pymalloc's arenas: their sums, and the objects in those that are mostly free. */
 #include "../binding.h"
 
 #include "../../_base/rows.h"
@@ -14,12 +14,12 @@
 #include "pages.h"
 #include "pins.h"
 
-/* So many blocks are looked into at most, the freest arenas first: the search takes 64 bytes for each. */
+/* At most so many blocks are looked into, the freest arenas first: the search takes 64 bytes for each. */
 #define BLOCKS_LIMIT ((size_t)256 * 1024)
-/* An arena is looked into if this share of what is in memory of it is free. */
+/* An arena is looked into if more than this share of its resident memory is free. */
 #define FREE_SHARE(bytes) ((bytes) / 4 * 3)
 
-/* One arena in numbers; the bytes are such as are in memory. */
+/* The sums of one arena.  Only bytes that are in memory count. */
 struct summary {
     uintptr_t start, end;
     size_t taken, live, overhead, free, empty;
@@ -27,14 +27,14 @@ struct summary {
 
 struct view {
     struct plus_arenas arenas;
-    struct summary *summaries; /* one for each */
+    struct summary *summaries; /* one for each arena */
     struct plus_pages pages;   /* of one arena */
     struct plus_pinned *pinned;
     size_t pinned_count, arenas_pinned;
-    uint64_t since; /* the GIL is held */
+    uint64_t since; /* the GIL is held since then */
 };
 
-/* ---- in numbers ---------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------- */
 
 static void
 add_pool(struct summary *summary, const struct plus_pages *pages, uintptr_t pool)
@@ -90,7 +90,7 @@ summarise_all(struct view *view)
     return status;
 }
 
-/* ---- what is looked into ------------------------------------------------------------------------- */
+/* ---- the arenas and blocks to look into ---------------------------------------------------------- */
 
 static int
 freest_first(const void *left, const void *right)
@@ -131,7 +131,8 @@ choose_arenas(struct view *view)
     view->pinned_count = view->arenas_pinned = kept;
 }
 
-/* The C heap's blocks that are asked for: a list of (start, end), none of which overlaps another or an arena. */
+/* Adds the blocks of the C heap that the caller asks for: a list of (start, end), none of which overlaps another or an
+ * arena. */
 static int
 add_blocks(struct view *view, PyObject *blocks)
 {
@@ -154,7 +155,7 @@ add_blocks(struct view *view, PyObject *blocks)
     return 0;
 }
 
-/* ---- as Python has it ---------------------------------------------------------------------------- */
+/* ---- rows for Python ----------------------------------------------------------------------------- */
 
 static PyObject *
 arena_rows(const struct view *view)
@@ -196,8 +197,8 @@ pin_rows(const struct plus_pins *pins, Py_ssize_t limit)
     return rows;
 }
 
-/* For each block that was asked for, by address, (start, its object or the object whose memory it is, or None, whether
- * that is of the examinations). */
+/* Returns (start, owner, is_own) for each block that the caller asked for, by address. owner: its object, or the
+ * object whose memory it is, or None. is_own: the owner belongs to the examinations. */
 static PyObject *
 owner_rows(const struct view *view, const struct plus_pins *pins, struct plus_own_objects *own)
 {
@@ -216,8 +217,8 @@ owner_rows(const struct view *view, const struct plus_pins *pins, struct plus_ow
     return rows;
 }
 
-/* What was found is borrowed, and the first row that is made may start the collector (up to 3.11), which frees what is
- * garbage of it. */
+/* Takes references to the found objects, which are borrowed.  The first row that is made may start the collector (up
+ * to 3.11), which frees those that are garbage. */
 static void
 hold_all(const struct plus_pins *pins, size_t owners, bool release)
 {
@@ -231,8 +232,8 @@ hold_all(const struct plus_pins *pins, size_t owners, bool release)
     }
 }
 
-/* Builds nothing before the search has ended: what is made would lie in the arenas.  Ends what plus_gc_objects_begin()
- * began as soon as objects are made. */
+/* Makes no Python object before the search has ended, because it would lie in the arenas.  Ends what
+ * plus_gc_objects_begin() began before it makes the first one. */
 static PyObject *
 search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit, struct plus_own_objects *own)
 {
@@ -269,7 +270,7 @@ search(struct view *view, PyObject *blocks, Py_ssize_t pins_limit, struct plus_o
 
 #define ATTEMPTS 4
 
-/* What one attempt needs; `begun`: plus_gc_objects_begin() was called, and has to be ended. */
+/* The state of one attempt. begun: plus_gc_objects_begin() was called and has to be ended. */
 struct attempt {
     struct plus_own_objects own;
     struct plus_segments segments;
@@ -289,7 +290,7 @@ read_segments(struct plus_segments *segments, bool hold)
     return status;
 }
 
-/* Finds the arenas.  hold: keeps the GIL while the mappings are read, which takes longer than all the rest.  0 or
+/* Finds the arenas. hold: keep the GIL while the mappings are read, which takes longer than all the rest.  0 or
  * -ENOMEM. */
 static int
 try_once(struct view *view, struct attempt *it, PyObject *modules, bool hold)
@@ -300,7 +301,8 @@ try_once(struct view *view, struct attempt *it, PyObject *modules, bool hold)
         return status;
     }
     view->since = plus_now_ns();
-    /* What these make the first time may start the collector, which may free an arena that was found. */
+    /* The first call of these two makes objects and may start the collector, which could free an arena.  So call them
+     * before the arenas are found. */
     (void)plus_heap_walk_refusal();
     it->refusal = plus_fact_refusal(PLUS_FACT_ARENAS);
     if (modules != NULL && plus_own_objects_find(&it->own, modules) < 0) {
@@ -335,7 +337,7 @@ plus_memory_arenas(PyObject *module, PyObject *args)
         return NULL;
     }
     int status = try_once(&view, &it, modules, false);
-    /* Another thread may have made an arena behind the look at the mappings, which then lacks it. */
+    /* The mappings were read without the GIL, so an arena that another thread has made since is missing.  Try again. */
     for (int i = 1; i < ATTEMPTS && status == 0 && it.begun && it.refusal != NULL; i++) {
         plus_gc_objects_end();
         end_attempt(&view, &it);

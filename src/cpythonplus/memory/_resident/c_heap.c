@@ -1,4 +1,5 @@
-/* A heap of glibc is a row of chunks, each with its size in front; whether one is in use stands in the next one.
+/* A heap of glibc is a row of chunks, each with its size in front.  The flag that tells whether a chunk is in use is
+ * in the next one.
  *
  *     start                                                                  end
  *     | 8 bytes: of the chunk before | size + flags | block ...      | ... | top |
@@ -6,21 +7,22 @@
  *                                      +-- size bytes from the chunk's start: the next one, whose flag BEFORE_IN_USE
  *                                          tells of this one
  *
- * So one walk along the sizes tells used from free; it holds if it ends exactly at `end`.  Anything else, a size that is no
- * multiple of 16, one beyond the end, is a change by another thread or a heap that is not as known: -EAGAIN, and the
- * caller tries again.  No lock of malloc is taken: the thread that has it may wait for the GIL.
+ * So one walk along the sizes tells used from free.  The walk is valid if it ends exactly at `end`.  A size that is no
+ * multiple of 16 or leads beyond the end means that another thread has changed the heap, or that its layout is
+ * unknown: the result is -EAGAIN, and the caller tries again.  No lock of malloc is taken: the thread that has it may
+ * wait for the GIL.
  *
- * Everything is read through the kernel (process_vm_readv): what another thread unmaps meanwhile is an error and no
- * fault.  And only pages that are in memory are read: reading would bring back what was given away.
+ * All memory is read through the kernel (process_vm_readv), so memory that another thread unmaps meanwhile causes an
+ * error and no fault.  Only pages that are in memory are read, because reading would bring released pages back.
  *
- * A chunk of a thread's cache has its flag set as if in use; from 2.29 on it has a `key` in its second word.  What that
- * is is found with two blocks that were just freed.  Those of a fastbin cannot be told from used ones.
+ * A chunk in a thread's cache (tcache) has its flag set as if it were in use; from 2.29 on it has a `key` in its
+ * second word.  Two blocks that were just freed show this key.  Chunks in a fastbin cannot be told from used ones.
  *
- * Arenas of other threads lie in heaps of 64 MiB.  Where the first chunk lies behind an arena's own structure depends on
- * the version: each place is tried, and the one that leads to the end is it.
+ * Arenas of other threads lie in heaps of 64 MiB.  The first chunk lies behind the arena's own structure, at an offset
+ * that depends on the version: each offset is tried until one leads to the end.
  *
- * Rejected: malloc_info(), which tells sums and no places; hooks of malloc, gone since 2.34; symbols of the C library,
- * which are stripped. */
+ * Rejected: malloc_info(), which tells sums and no addresses; hooks of malloc, gone since 2.34; symbols of the C
+ * library, which are stripped. */
 #include "c_heap.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@
 #include "pages.h"
 
 #define HEAP_BYTES                                                                                 \
-    ((uintptr_t)64 << 20) /* of an arena that is not the main one; also their alignment */
+    ((uintptr_t)64 << 20) /* size and alignment of a heap of another arena than the main one */
 #define GRAIN ((uintptr_t)16)
 #define SMALLEST_CHUNK ((uintptr_t)32)
 
@@ -51,7 +53,7 @@ struct reader {
     uintptr_t words[WORDS_AT_ONCE];
 };
 
-/* As much as follows and is in memory: reading would bring pages back that were given away. */
+/* Reads the following words, as far as they are in memory: reading would bring released pages back. */
 static bool
 refill(struct reader *reader, uintptr_t address)
 {
@@ -86,14 +88,14 @@ read_word(struct reader *reader, uintptr_t address, uintptr_t *word)
 /* ---- walking ------------------------------------------------------------------------------------- */
 
 struct chunk {
-    uintptr_t start, bytes; /* from the size word's own two words on */
+    uintptr_t start, bytes; /* from the chunk's own two words on */
     bool in_use;
 };
 
 static size_t
 whole_pages(const struct plus_pages *pages, uintptr_t start, uintptr_t end)
 {
-    /* A free chunk's head stays: two words and four links. */
+    /* The head of a free chunk stays: two words and four links. */
     uintptr_t first = plus_page_ceiling(start + 48);
     uintptr_t last = plus_page_floor(end);
 
@@ -108,7 +110,7 @@ is_cached(struct reader *reader, const struct chunk *chunk, uintptr_t key)
     return key != 0 && read_word(reader, chunk->start + 24, &word) && word == key;
 }
 
-/* free_below: bytes of free chunks since the last one that was not. */
+/* free_below: bytes of free chunks since the last chunk that was in use. */
 static void
 count_chunk(struct plus_c_heap *heap, struct reader *reader, const struct chunk *chunk,
             uintptr_t key, size_t *free_below)
@@ -145,7 +147,7 @@ count_top(struct plus_c_heap *heap, const struct plus_pages *pages, uintptr_t st
     heap->returnable += whole_pages(pages, start, end);
 }
 
-/* Whether a chunk lies at the address; then `bytes` is its length, 0 for the fence behind a heap that is full. */
+/* True if there is a chunk at the address; `bytes` is its length, 0 for the fence at the end of a full heap. */
 static bool
 read_chunk(struct reader *reader, uintptr_t start, uintptr_t end, uintptr_t *bytes, bool *before)
 {
@@ -177,7 +179,7 @@ walk(struct plus_c_heap *heap, struct reader *reader, uintptr_t first, uintptr_t
             return 0;
         }
         if (chunk.bytes < SMALLEST_CHUNK && chunk.bytes != GRAIN) {
-            /* The fence behind a heap that was full; nothing follows. */
+            /* The fence at the end of a heap that was full; nothing follows. */
             bool fence = chunk.bytes == 0 && end - chunk.start <= 4 * GRAIN;
             return fence ? 0 : -EAGAIN;
         }
@@ -209,16 +211,16 @@ plus_c_heap_walk(struct plus_c_heap *heap, uintptr_t start, uintptr_t first, uin
 
 /* ---- heaps of other arenas ----------------------------------------------------------------------- */
 
-/* At the beginning of each (malloc/arena.c, 'heap_info'); newer versions have more fields. */
+/* The beginning of each such heap (malloc/arena.c, 'heap_info'); newer versions have more fields. */
 struct heap_info {
-    uintptr_t arena; /* which lies in the arena's first heap, behind this */
+    uintptr_t arena; /* address of the arena; it lies in its first heap, behind this */
     uintptr_t before;
     size_t bytes, writable_bytes;
 };
 
 #define LARGEST_INFO ((uintptr_t)256)
 #define SMALLEST_ARENA                                                                             \
-    ((uintptr_t)1024) /* malloc_state has 254 bins at least: 2200 bytes in 2.36 */
+    ((uintptr_t)1024) /* malloc_state has at least 254 bins: 2200 bytes in 2.36 */
 #define LARGEST_ARENA ((uintptr_t)4096)
 
 static bool
@@ -231,7 +233,7 @@ info_is_sound(const struct heap_info *info, uintptr_t start, uintptr_t limit)
            info->before % HEAP_BYTES == 0;
 }
 
-/* Where the first chunk lies depends on the version: what leads to the end, chunk by chunk, is it. */
+/* The offset of the first chunk depends on the version: it is the one that leads to the end, chunk by chunk. */
 int
 plus_c_heap_walk_thread(struct plus_c_heap *heap, uintptr_t start, uintptr_t limit, uintptr_t key,
                         uintptr_t *end)
@@ -258,7 +260,7 @@ plus_c_heap_walk_thread(struct plus_c_heap *heap, uintptr_t start, uintptr_t lim
         *heap = (struct plus_c_heap){0};
         status = walk(heap, &reader, first, *end, key);
     }
-    /* What is mapped behind the last chunk's page belongs to it too. */
+    /* Memory behind the page of the last chunk belongs to the heap, too. */
     plus_pages_free(&pages);
     return status;
 }
@@ -272,7 +274,7 @@ plus_c_heap_mapped(uintptr_t start, size_t limit)
         (head[1] & FLAGS) != MAPPED) {
         return 0;
     }
-    /* Whole pages; from glibc 2.43 on the size leaves the two words of the head out. */
+    /* The size is in whole pages; from glibc 2.43 on it omits the two words of the head. */
     size_t bytes = head[1] & ~FLAGS, page = plus_page_bytes();
     if (bytes % page == page - GRAIN) {
         bytes += GRAIN;
@@ -280,10 +282,10 @@ plus_c_heap_mapped(uintptr_t start, size_t limit)
     return bytes >= page && bytes % page == 0 && bytes <= limit ? bytes : 0;
 }
 
-/* ---- whether all this is so ---------------------------------------------------------------------- */
+/* ---- checking the layout ------------------------------------------------------------------------- */
 
-/* Whether the word in front of a new block is as it must be: its size with the word itself, rounded up, perhaps by
- * what was too little for another chunk. */
+/* True if the word in front of a new block is its size, with the word itself, rounded up.  A remainder that is too
+ * small for another chunk may be added. */
 static bool
 size_is_in_front(size_t bytes)
 {
@@ -295,7 +297,8 @@ size_is_in_front(size_t bytes)
     return read && (word == least || word == least + GRAIN);
 }
 
-/* Two blocks of different sizes that were just freed have the same word in their second place if it is the key. */
+/* Returns the key.  If two blocks of different sizes that were just freed have the same second word, it is the key.  0:
+ * there is none. */
 static uintptr_t
 find_key(void)
 {
@@ -316,8 +319,8 @@ find_key(void)
     return first == second ? first : 0;
 }
 
-/* Another allocator may be loaded, or linked in; whose function `malloc` is does not tell, since a program can have an
- * entry of its own for the C library's. */
+/* Another allocator may be loaded, or linked in.  The address of `malloc` does not tell, because it may be an entry of
+ * the program for the C library's function. */
 bool
 plus_c_heap_known(uintptr_t *key)
 {

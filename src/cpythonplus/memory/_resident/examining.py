@@ -1,4 +1,4 @@
-"""Reading the mappings, the heaps and the arenas, one after the other."""
+"""Reads the mappings, the heaps and the arenas, one after the other."""
 
 from collections.abc import Mapping
 
@@ -21,10 +21,10 @@ _LARGEST_FILES = 3
 
 
 def examine(snapshot: Snapshot) -> Resident:
-    """Return what is in memory; snapshot: which objects keep free memory."""
+    """Return what is in memory; the snapshot has the objects that keep free memory."""
     found = pins.name(snapshot)
     text = smaps.read()
-    rows = _native.memory_arenas([], 0)  # at once: what is made from here on is in memory, too
+    rows = _native.memory_arenas([], 0)  # first: objects made later are in memory, too
     ledger = Ledger(list(smaps.parse(text)))
     arenas = _arenas(ledger, rows)
     head = splitting.c_heaps(ledger)
@@ -69,7 +69,7 @@ def _report(
 
 
 def _largest(kind: str, sizes: Mapping[tuple[str, str], int]) -> tuple[MappedFile, ...]:
-    """Return the largest files of a kind.  sizes: bytes by kind and path."""
+    """Return the largest files of a kind. sizes: bytes by kind and path."""
     found = [(size, path) for (of, path), size in sizes.items() if of == kind and size]
     largest = sorted(found, reverse=True)[:_LARGEST_FILES]
     return tuple(MappedFile(path.rpartition("/")[2], size) for size, path in largest)

@@ -1,4 +1,4 @@
-"""What `resident()` returns."""
+"""The result of `resident()`."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["Advice", "Arenas", "MappedFile", "Pin", "Resident", "ResidentPart"]
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:
-    """What of a file is in memory. name: without its folder."""
+    """The resident memory of a file. name: without its folder."""
 
     name: str
     size_bytes: int
@@ -19,8 +19,8 @@ class MappedFile:
 class ResidentPart:
     """One kind of memory.
 
-    name: a key that stays the same. count: of blocks, threads or heaps, where that is known.
-    allocator: whose it is, "" for the C library's own. files: the largest ones.
+    name: a stable key. count: of blocks, threads or heaps, if known. allocator: the allocator's
+    name, "" for the C library's own. files: the largest ones.
     """
 
     name: str
@@ -32,14 +32,14 @@ class ResidentPart:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What keeps free memory from going back.
+    """Objects that keep free memory from going back to the kernel.
 
     type: of the objects, "memory of TYPE" for blocks that such objects refer to, or "the doctor's
-    own" for the modules that examinations have loaded. objects: how many blocks. size_bytes: of
+    own" for the modules that examinations have loaded. objects: number of blocks. size_bytes: of
     these. held_bytes: the free bytes around them, those of each arena shared out equally among its
-    blocks. holder: who refers to the one that keeps most; "" below 1 MiB of them. place:
-    "arenas", or "c_heap_top" for blocks above the largest free piece of the C library's heap,
-    which share what is free there.
+    blocks. holder: the path to the one that keeps most; "" below 1 MiB of them. place: "arenas", or
+    "c_heap_top" for blocks above the largest free piece of the C library's heap, which share the
+    free bytes there.
     """
 
     type: str
@@ -55,8 +55,8 @@ class Advice:
     """One finding with its remedy.
 
     kind: `c_heap`, `thread_heaps`, `arenas`, `other_allocator`, `files`, `shared`, `in_use`, or
-    `nothing`. size_bytes: what it is about. frees_bytes: what the remedy gives back at once, if it
-    does. remedy: what to do; command: to be copied, "" if there is none.
+    `nothing`. size_bytes: the memory that it is about. frees_bytes: the bytes that the remedy gives
+    back at once, if any. remedy: the advice; command: to be copied, "" if there is none.
     """
 
     kind: str
@@ -70,10 +70,10 @@ class Advice:
 class Arenas:
     """pymalloc's arenas.
 
-    unknown: why they could not be seen, "" if they were; then all numbers are 0. fullness: how
-    many arenas are up to a tenth, two tenths, ... full. mostly_free: arenas of whose memory more
-    than three quarters are free, with free_in_them_bytes. empty_pools_bytes: free memory in pages
-    that have no block in use beside them, which `trim()` may give back.
+    unknown: the reason if they could not be read, else ""; then all numbers are 0. fullness: the
+    numbers of arenas that are up to a tenth, two tenths, ... full. mostly_free: arenas of whose
+    memory more than three quarters are free, with free_in_them_bytes. empty_pools_bytes: free
+    memory in pages without a block in use, which `trim()` may give back.
     """
 
     count: int = 0
@@ -90,12 +90,12 @@ class Arenas:
 
 @dataclass(frozen=True, slots=True)
 class Resident(Examined):
-    """What of this process is in memory.
+    """The resident memory of this process.
 
-    rss_bytes: all of it. parts: what it consists of, largest first; they add up to it.
-    pins: what keeps free memory, most bytes first. verdict: what can be done, most bytes first.
-    returnable_bytes: free memory of the C library's heaps that `trim()` gives back.
-    pause_ns: the longest time for which it was paused. notes: what could not be found out.
+    rss_bytes: all of it. parts: its parts, largest first; they add up to it. pins: the objects that
+    keep free memory, most bytes first. verdict: advice, most bytes first. returnable_bytes: free
+    memory of the C library's heaps that `trim()` gives back. pause_ns: the longest pause of the
+    process. notes: sentences on facts that could not be found out.
     """
 
     examination = "resident"

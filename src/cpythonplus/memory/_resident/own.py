@@ -1,4 +1,4 @@
-"""What the examinations themselves have brought into the process: it is told as theirs."""
+"""The objects that the examinations themselves have brought into the process."""
 
 import sys
 
@@ -13,9 +13,9 @@ _brought: "set[str]" = set()
 
 
 def note(before: int) -> None:
-    """Note the modules that have come since; before: how many `sys.modules` had.
+    """Note the modules that have come since; before: the length of `sys.modules` then.
 
-    Those of the standard library: another thread of the program may have imported its own.
+    Only those of the standard library: another thread of the program may have imported its own.
     """
     new = list(sys.modules)[before:]
     _brought.update(name for name in new if name.partition(".")[0] in sys.stdlib_module_names)

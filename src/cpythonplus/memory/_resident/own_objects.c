@@ -1,15 +1,16 @@
-/* From the namespaces of the modules forwards, along all references, up to what is somebody else's.
+/* Follows all references from the namespaces of the given modules, up to objects of other modules.
  *
- *     first   the namespaces of the modules themselves are found, those of all other modules are `others`
- *     then    each reference: not into other modules, their functions, their classes, built-in classes, frames; all
- *             else is found, and followed once
+ *     first   the namespaces of the given modules are found; those of all other modules are `others`
+ *     then    each reference is followed, except to other modules, their functions, their classes, built-in classes
+ *             and frames; all else is found, and followed once
  *
- * A function is another's when its globals are, unless its __module__ is one of ours: so a decorator's inner function
- * belongs to whom it decorates.  A class belongs to whom its namespace's __module__ names.
+ * A function belongs to another module if its globals do, unless its __module__ is one of the given ones: a
+ * decorator's inner function belongs to the module that uses the decorator.  A class belongs to the __module__ in its
+ * namespace.
  *
- * What both have is not ours.  That is asked for strings only, which are interned and shared all over: while the heap is
- * walked for another purpose, each reference from an object that was not found notes its string in `shared`.  For other
- * objects it is taken for granted: asking for each reference would cost more than the walk. */
+ * Strings are interned and shared, so a string that other objects refer to is not counted.  While the heap is walked
+ * for another purpose, each reference to a string from an object that was not found puts the string into `shared`.
+ * Objects of other classes are not checked like this: it would cost more than the walk. */
 #include "own_objects.h"
 
 #include <errno.h>
@@ -43,7 +44,7 @@ is_of_another(struct search *search, PyObject *op)
         return !plus_granules_has(&search->own->found, PyModule_GetDict(op));
     }
     if (PyFunction_Check(op)) {
-        /* A decorator's function has the name of the module that it is used in. */
+        /* A decorator's function has the name of the module that uses the decorator. */
         return plus_granules_has(&search->others, PyFunction_GET_GLOBALS(op)) &&
                !is_name_of_one(search, PyFunction_GET_MODULE(op));
     }
@@ -71,7 +72,7 @@ meet(PyObject *op, void *arg)
     return plus_referents_possible(op) ? plus_object_stack_push(&search->stack, op) : 0;
 }
 
-/* First of all: functions and dicts are told apart by them. */
+/* Call this first: functions and dicts are told apart by these namespaces. */
 static int
 add_namespaces(struct search *search)
 {
@@ -111,7 +112,8 @@ plus_own_objects_find(struct plus_own_objects *own, PyObject *modules)
     return status;
 }
 
-/* Its class has a weak reference to each class that is derived from it, which nothing else leads to. */
+/* A class has weak references to its subclasses; nothing else leads to these weak references, so they count with their
+ * objects. */
 bool
 plus_own_objects_has(struct plus_own_objects *own, PyObject *op)
 {

@@ -1,6 +1,6 @@
-/* Which objects modules have brought along: what their namespaces lead to, and nobody else's.
+/* The objects that modules have brought along: reachable from their namespaces, and from no other module.
  *
- * With the GIL held; calls no Python code and makes no object. */
+ * With the GIL held; calls no Python code and makes no Python object. */
 #ifndef PLUS_MEMORY_OWN_OBJECTS_H
 #define PLUS_MEMORY_OWN_OBJECTS_H
 
@@ -9,20 +9,21 @@
 
 struct plus_own_objects {
     struct plus_granules found;
-    struct plus_granules shared; /* strings of them that others refer to, too */
+    struct plus_granules shared; /* found strings that other objects refer to, too */
     size_t count;
 };
 
-/* Finds what belongs to `modules`, a dict of namespaces by the modules' names; 0 or -ENOMEM.  Not followed are other
- * modules, their functions and their classes.  All zero is an empty set; freed by plus_own_objects_clear(). */
+/* Finds the objects of `modules`, a dict of namespaces by the modules' names; 0 or -ENOMEM.  Other modules, their
+ * functions and their classes are not followed.  All zero is an empty set; freed by plus_own_objects_clear(). */
 int
 plus_own_objects_find(struct plus_own_objects *own, PyObject *modules);
 
-/* To be told each reference of the heap: a string, which may be interned, is only theirs if nobody else has it. */
+/* Call this with each reference of the heap: a string, which may be interned, is not theirs if another object refers
+ * to it. */
 int
 plus_own_objects_see(struct plus_own_objects *own, PyObject *from, PyObject *to);
 
-/* Whether an object is one of them, or a weak reference to one. */
+/* True if the object is one of them, or a weak reference to one. */
 bool
 plus_own_objects_has(struct plus_own_objects *own, PyObject *op);
 

@@ -1,4 +1,4 @@
-/* Which pages of a range of this process's addresses are in memory.  Knows nothing of Python; needs no GIL. */
+/* The resident pages of a range of this process's addresses.  Nothing here uses Python or needs the GIL. */
 #ifndef PLUS_MEMORY_PAGES_H
 #define PLUS_MEMORY_PAGES_H
 
@@ -8,23 +8,22 @@
 struct plus_pages {
     uintptr_t start, end; /* multiples of the page size, which is 1 << shift */
     int shift;
-    unsigned char *states; /* for each page: bit 0 says that it is there */
+    unsigned char *states; /* for each page: bit 0 is set if it is in memory */
 };
 
-/* Reads the states of [start, end), rounded to whole pages.  What is mapped now may be unmapped before it is looked
- * at: the states are a copy.  0; -ENOMEM, also where some of the range is not mapped.  The states come from
- * mmap, so that no heap changes. */
+/* Reads the states of [start, end), rounded to whole pages.  The states are a copy: pages may be unmapped meanwhile.
+ * 0; -ENOMEM, also if some of the range is not mapped.  The states are allocated by mmap, so that no heap changes. */
 int
 plus_pages_read(struct plus_pages *pages, uintptr_t start, uintptr_t end);
 
-/* As before for another range of no more pages, without new memory. */
+/* Reads another range of no more pages into the same memory. */
 int
 plus_pages_reread(struct plus_pages *pages, uintptr_t start);
 
 void
 plus_pages_free(struct plus_pages *pages);
 
-/* Bytes of [start, end), which lies within the range, that are in memory. */
+/* Returns the bytes of [start, end) that are in memory; it lies within the range. */
 size_t
 plus_pages_resident(const struct plus_pages *pages, uintptr_t start, uintptr_t end);
 

@@ -1,22 +1,22 @@
-/* From the addresses in question to objects: one walk over the heap, and no way back from memory to its owner but
- * this.
+/* Finds the objects in given pieces of memory.  Memory does not tell its owner, so one walk over the heap asks every
+ * object.
  *
- *     1. filter   one bit for each MiB that has anything in question: it answers for nearly all addresses
+ *     1. filter   one bit for each MiB with a given piece: it answers for nearly all addresses
  *     2. claim    each object claims the block that it lies in; and, with OF_OBJECT, the blocks that its own words
  *                 lead to: the table of a dict, the items of a list.  Also those in front of it: values and dict.
  *     3. add up   for each arena as many claims as it has blocks in use; the rest of its blocks are `unknown`
  *
- * An object beats a word: a claim for itself replaces one with OF_OBJECT, never the other way round.  A word is only an
- * address perhaps, and it is compared with the pools' headers, not followed: a pool that is in use, an offset that has
- * been carved.  By chance it may lead to a free block; so an arena has no more claims than blocks in use.
+ * A claim of an object for its own block replaces a claim with OF_OBJECT, never the other way round.  A word may be no
+ * address at all, so it is compared with the pools' headers and not followed: the pool must be in use, and the offset
+ * must have been carved.  By chance a word may lead to a free block, so an arena has no more claims than blocks in
+ * use.
  *
- * Only the words that an object has for certain are read (tp_basicsize; strings and built-in classes have fewer).  An
- * object without references is being freed and claims nothing, as it could not be held as an example.
+ * Only the words that an object certainly has are read (tp_basicsize; strings and built-in classes have fewer).  An
+ * object without references is being freed and claims nothing, because it could not be held as an example.
  *
- * All with the GIL held from the walk to the end: objects are borrowed, and no block may change hands.
+ * The GIL is held from the walk to the end: objects are borrowed, and no block may change its owner.
  *
- * Rejected: to read what lies in a block and guess its class by a pointer (memory that was freed has the old one
- * still). */
+ * Rejected: reading a block and guessing its class by a pointer (freed memory still has the old one). */
 #include "pins.h"
 
 #include <errno.h>
@@ -33,11 +33,11 @@
 struct search {
     const struct plus_pinned *pinned;
     size_t count;
-    /* By block: the object that lies there; with OF_OBJECT set one whose memory it is. */
+    /* By block: the object in it; with OF_OBJECT set, an object whose memory it is. */
     struct plus_address_table claims;
     PyObject **owners;
     struct plus_own_objects *own;
-    /* Whether anything pinned lies in a MiB, by the last bits of its number: nearly always not. */
+    /* Tells whether a MiB has a pinned piece, by the last bits of its number; nearly none has. */
     uint8_t filter[1 << 13];
 };
 
@@ -74,7 +74,7 @@ pinned_at(const struct search *search, uintptr_t address)
 {
     size_t low = 0, high = search->count;
 
-    while (low < high) { /* the first that ends behind the address */
+    while (low < high) { /* find the first that ends behind the address */
         size_t middle = low + (high - low) / 2;
         if (search->pinned[middle].end <= address) {
             low = middle + 1;
@@ -87,7 +87,7 @@ pinned_at(const struct search *search, uintptr_t address)
                                                                        : NULL;
 }
 
-/* The block of the pool around the address; 0 if it is none that can be taken. */
+/* Returns the block of the pool around the address; 0 if no such block can be in use. */
 static uintptr_t
 block_of(const struct plus_pinned *pinned, uintptr_t address)
 {
@@ -104,7 +104,7 @@ block_of(const struct plus_pinned *pinned, uintptr_t address)
 
 /* ---- claims -------------------------------------------------------------------------------------- */
 
-/* What an object itself lies in is its own, whoever claimed it before.  0, or -ENOMEM. */
+/* Claims a block.  With flag 0 the object itself lies in it, which replaces any earlier claim.  0, or -ENOMEM. */
 static int
 claim_pinned(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
 {
@@ -135,8 +135,8 @@ claim(struct search *search, uintptr_t address, PyObject *op, uintptr_t flag)
     return may_be_pinned(search, address) ? claim_pinned(search, address, op, flag) : 0;
 }
 
-/* The words that an object of this type has at least. Strings, and classes that are not on the heap, are shorter than
- * their type says. */
+/* Returns the number of words that an object of this type has at least.  Strings and static types are shorter than
+ * their tp_basicsize. */
 static size_t
 own_words(PyObject *op, PyTypeObject *type)
 {
@@ -159,11 +159,11 @@ see(PyObject *op, PyObject *Py_UNUSED(parent), enum plus_heap_origin Py_UNUSED(o
     PyTypeObject *type = Py_TYPE(op);
     const uintptr_t *words = (const uintptr_t *)op;
 
-    if (Py_REFCNT(op) == 0) { /* it is being freed: not to be held as an example */
+    if (Py_REFCNT(op) == 0) { /* being freed: cannot be held as an example */
         return 0;
     }
     int status = claim(search, (uintptr_t)op, op, 0);
-    if (plus_has_preheader(type)) { /* in front of the collector's two: values and the dict */
+    if (plus_has_preheader(type)) { /* values and dict lie in front of the collector's two words */
         status |= claim(search, plus_preheader_of(op)[0] & ~OF_OBJECT, op, OF_OBJECT);
         status |= claim(search, plus_preheader_of(op)[1] & ~OF_OBJECT, op, OF_OBJECT);
     }
@@ -182,11 +182,10 @@ see_reference(PyObject *from, PyObject *to, void *arg)
 /* ---- adding up ----------------------------------------------------------------------------------- */
 
 struct sums {
-    struct plus_address_table types; /* their places in the list */
-    struct plus_pin
-        *list;         /* two for each type: objects, memory; the first two for too many types */
-    uint32_t count;    /* of types */
-    size_t *unclaimed; /* blocks, for each that is pinned */
+    struct plus_address_table types; /* their indices in the list */
+    struct plus_pin *list; /* two for each type: objects, memory; first those of other types */
+    uint32_t count;        /* number of types */
+    size_t *unclaimed;     /* blocks without a claim, for each pinned piece */
 };
 
 static struct plus_pin *
@@ -224,7 +223,7 @@ add_claims(struct sums *sums, const struct search *search, struct plus_pin *own)
         size_t *unclaimed = &sums->unclaimed[pinned - search->pinned];
 
         if (*unclaimed == 0) {
-            continue; /* a free block that some word seemed to lead to */
+            continue; /* some word led to a free block */
         }
         --*unclaimed;
         size_t share = pinned->free_bytes / pinned->taken;

@@ -1,4 +1,4 @@
-"""Naming what keeps free memory: types, and who refers to an example of each."""
+"""Names the objects that keep free memory: their types, and the owner of an example of each."""
 
 from collections import Counter
 
@@ -11,13 +11,13 @@ from cpythonplus.memory._resident.snapshot import Snapshot
 __all__ = ["name"]
 
 _NAMED = 5
-"""For so many pins of each kind a holder is looked for."""
+"""The most pins of each kind whose holder is looked for."""
 _LEAST_BYTES = 1 << 20
 """An arena's size: no holder is looked for of what keeps less."""
 _LONGEST_S = 10
 _CHUNK_HEAD_BYTES = 16
 _OWN = __file__.rpartition("/")[0]
-_SHORTEST = 2  # steps of a way: where it begins, and a name
+_SHORTEST = 2  # steps of a path: its root, and a name
 _WAY_CHARACTERS = 80
 _CACHED = "free, in a thread's cache"
 _OWN_KIND = "the doctor's own"
@@ -25,7 +25,7 @@ _UNKNOWN = "memory of C code, or kept for reuse"
 
 
 def name(snapshot: Snapshot) -> tuple[Pin, ...]:
-    """Return what keeps free memory, most first; the snapshot's objects are let go of."""
+    """Return the objects that keep free memory, most first; releases the snapshot's objects."""
     holders = _holders(snapshot)
     found = [
         Pin(type_name(row[0], is_object=row[1]), *row[2:5], holders.get(("arenas", place), ""))
@@ -41,7 +41,7 @@ def name(snapshot: Snapshot) -> tuple[Pin, ...]:
 
 
 def _of_heap(snapshot: Snapshot, holders: dict[tuple[str, int], str]) -> list[Pin]:
-    """Return what lies above the largest free piece of the C heap, by type."""
+    """Return the blocks above the largest free piece of the C heap, by type."""
     owners = {row[0]: place for place, row in enumerate(snapshot.owners)}
     blocks: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def _of_heap(snapshot: Snapshot, holders: dict[tuple[str, int], str]) -> list[Pi
 
 
 def _owner_name(snapshot: Snapshot, place: int) -> str:
-    """Return what a block of the C heap is, as far as that is known."""
+    """Return the name of a block of the C heap, as far as its owner is known."""
     if place < 0 or snapshot.owners[place][1] is None:
         return _UNKNOWN
     _start, owner, is_own = snapshot.owners[place]
@@ -78,7 +78,7 @@ def type_name(kind: type | None, *, is_object: bool) -> str:
 
 
 def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
-    """Return how an example is reached, by where the pin is told of and its place there."""
+    """Return the paths to the examples, by the place and the index of the pin."""
     rows, owners = snapshot.rows, snapshot.owners
     first = max(0, len(owners) - _NAMED)  # those nearest to the upper end
     in_arenas = [
@@ -109,7 +109,7 @@ def _holders(snapshot: Snapshot) -> dict[tuple[str, int], str]:
 
 
 def _way(root: object, name: str | None, objects: list[object]) -> str:
-    """Return the way to an object: `app.cache['use...].name`; "" if it has no step."""
+    """Return the path to an object: `app.cache['use...].name`; "" if it has no step."""
     steps = [each.step or f"({each.type})" for each in path_steps(root, name, objects)]
     if len(steps) < _SHORTEST:
         return ""

@@ -1,4 +1,4 @@
-/* What resident() is told of the C heap and of this process's pages. */
+/* The binding of the C heap and of this process's pages. */
 #include "../binding.h"
 
 #include "../../_base/rows.h"
@@ -14,7 +14,7 @@
 #include "c_heap.h"
 #include "pages.h"
 
-/* The last chunks, that at the top first. */
+/* Returns the last chunks, the topmost first. */
 static PyObject *
 chunk_rows(const struct plus_c_heap *heap)
 {
@@ -39,7 +39,7 @@ heap_row(const struct plus_c_heap *heap, uintptr_t end, uint64_t pause_ns)
                          (unsigned long long)pause_ns);
 }
 
-/* Other threads go on meanwhile but for the last time, and even then those that are in C. */
+/* Sums up a heap.  Other threads run meanwhile; with `hold`, only those that are in C. */
 static PyObject *
 memory_c_heap(PyObject *module, PyObject *args)
 {
@@ -74,8 +74,8 @@ memory_c_heap(PyObject *module, PyObject *args)
     return status < 0 ? PyLong_FromLong(-status) : heap_row(&heap, heap_end, pause_ns);
 }
 
-/* Where the next block with a mapping of its own begins, or pages->end.  Needs no GIL: each page that is no block's
- * beginning costs a system call, and there may be some 100,000 of them. */
+/* Returns the beginning of the next block with a mapping of its own, or pages->end.  Needs no GIL: each other page
+ * costs a system call, and there may be some 100,000 of them. */
 static uintptr_t
 next_mapped(const struct plus_pages *pages, uintptr_t at, size_t enough, Py_ssize_t *probes,
             size_t *bytes)
@@ -186,7 +186,7 @@ memory_malloc_totals(PyObject *module, PyObject *ignored)
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
     struct mallinfo2 info;
 
-    /* It goes through all free blocks. */
+    /* mallinfo2() goes through all free blocks. */
     Py_BEGIN_ALLOW_THREADS;
     info = mallinfo2();
     Py_END_ALLOW_THREADS;

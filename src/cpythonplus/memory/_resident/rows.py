@@ -1,4 +1,4 @@
-"""The tuples that the extension returns; its docstrings say what is in them."""
+"""The tuples that `_native` returns; its docstrings describe them."""
 
 __all__ = ["ArenaRow", "ArenaRows", "CHeapRow", "ChunkRow", "OwnRow", "OwnerRow", "PinRow"]
 

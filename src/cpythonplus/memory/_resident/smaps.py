@@ -1,4 +1,4 @@
-"""This process's mappings with what of each is in memory, as the kernel tells it."""
+"""This process's mappings and their resident bytes, as the kernel tells them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ __all__ = ["Mapping", "parse", "read"]
 class Mapping:
     """One mapping: addresses in bytes.
 
-    left_bytes: what of it is in memory and was not assigned to a part yet.
-    guarded: addresses directly below it may not be touched.
+    left_bytes: resident bytes that are not assigned to a part yet. guarded: addresses directly
+    below it may not be touched.
     """
 
     start: int
@@ -37,7 +37,7 @@ def read() -> str:
 
 
 def parse(text: str) -> Iterator[Mapping]:
-    """Yield the mappings that the text of ``/proc/PID/smaps`` tells of, by rising address."""
+    """Yield the mappings in the text of ``/proc/PID/smaps``, by rising address."""
     before = None
     for line in text.split("\n"):
         key, _, rest = line.partition(" ")

@@ -1,4 +1,4 @@
-"""What lies where it keeps free memory: found out first, with as little of our own as can be."""
+"""Finds the objects that keep free memory, before anything else is imported or made."""
 
 from cpythonplus import _native
 from cpythonplus.memory._resident.own import namespaces
@@ -17,17 +17,17 @@ __all__ = ["TRY_AGAIN", "Snapshot", "main_heap", "take", "walk"]
 
 TRY_AGAIN = 11  # EAGAIN
 _ATTEMPTS = 4
-_TYPES = 64  # so many are told apart
+_TYPES = 64  # types that are told apart
 _WORD_BYTES = 8
 _CHUNK_HEAD_BYTES = 16
 
 
 class Snapshot:
-    """Which objects keep free memory, as the extension returned it.
+    """The objects that keep free memory, as returned by `_native`.
 
-    chunks: blocks at the upper end of the C heap; kept_bytes: what is free between and above them.
-    own: blocks of what the examinations have brought, their bytes, and what these hold back.
-    notes: what was not found out.
+    chunks: blocks at the upper end of the C heap; kept_bytes: free bytes between and above them.
+    own: blocks of the examinations, their bytes, and the bytes that these hold back. notes:
+    sentences on failures.
     """
 
     __slots__ = ("chunks", "kept_bytes", "notes", "own", "owners", "pause_ns", "rows")
@@ -44,7 +44,7 @@ class Snapshot:
     def read_heap(self, start: int, end: int) -> None:
         """Find the blocks above the largest free piece of the heap, if they are few enough.
 
-        They keep that piece, and what is free between them, from going back.
+        They keep that piece, and the free memory between them, from going back.
         """
         row = walk(start, end, is_main=True)
         if row is None:
@@ -60,14 +60,14 @@ class Snapshot:
 
 
 def take(*, pins: bool) -> Snapshot:
-    """Return what keeps free memory, or, if `pins` is false, nothing."""
+    """Return the objects that keep free memory; nothing if `pins` is false."""
     snapshot = Snapshot()
     if not pins:
         return snapshot
     heap = main_heap()
     if heap is not None:
         snapshot.read_heap(*heap)
-    # The owner of a block refers to what is in it, behind the chunk's head.
+    # An owner refers to a block's contents, behind the chunk's head.
     blocks = [
         (start + _CHUNK_HEAD_BYTES, start + size_bytes + _WORD_BYTES)
         for start, size_bytes, _free_below, is_cached in snapshot.chunks
@@ -81,9 +81,9 @@ def take(*, pins: bool) -> Snapshot:
 
 
 def main_heap() -> tuple[int, int] | None:
-    """Return where the C library's main heap lies just now."""
+    """Return the addresses of the C library's main heap."""
     found = None
-    # pathlib is not imported yet, perhaps.
+    # pathlib may not have been imported yet.
     with open("/proc/self/maps", "rb") as maps:  # noqa: PTH123
         for line in maps:
             if line.endswith(b" [heap]\n"):
@@ -93,7 +93,7 @@ def main_heap() -> tuple[int, int] | None:
 
 
 def walk(start: int, end: int, *, is_main: bool) -> "CHeapRow | None":
-    """Return what is in a heap of the C library; None if it is none, or changes all the time."""
+    """Return the sums of a heap of the C library; None if it is none, or changes all the time."""
     for attempt in range(_ATTEMPTS):
         found = _native.memory_c_heap(start, end, is_main, attempt == _ATTEMPTS - 1)
         if not isinstance(found, int):

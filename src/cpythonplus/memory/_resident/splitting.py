@@ -1,4 +1,4 @@
-"""Assigning what is in memory to its parts, mapping by mapping."""
+"""Assigns resident memory to its parts, mapping by mapping."""
 
 import _thread
 import os
@@ -25,24 +25,24 @@ __all__ = [
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _HEAP_BYTES = 64 << 20  # glibc's heaps of other arenas begin at multiples of it
-_PROBES = 400_000  # pages looked at one by one, for half a second at most, without the GIL
-_UNLIMITED_BYTES = 2 << 20  # glibc's stacks where there is no limit, on x86-64
+_PROBES = 400_000  # pages that are probed one by one, for at most half a second, without the GIL
+_UNLIMITED_BYTES = 2 << 20  # glibc's stacks if there is no limit, on x86-64
 _THREAD_BYTES = 4096  # more than glibc's struct pthread takes, at the upper end of a stack
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What of each mapping went into which part."""
+    """The parts, and the bytes of each mapping that are left."""
 
     mappings: list[Mapping]
     parts: dict[str, int] = field(default_factory=dict)
     taken: list[tuple[int, int]] = field(default_factory=list)
-    """Pieces of mappings that are known, (start, end)."""
+    """Assigned pieces of mappings, (start, end)."""
     files: dict[tuple[str, str], int] = field(default_factory=dict)
     """Bytes by part and path, of the parts that are of files."""
 
     def take(self, name: str, start: int, size_bytes: int) -> None:
-        """Assign so many bytes of the mapping around an address, or what is left of it."""
+        """Assign so many bytes of the mapping around an address, or those that are left of it."""
         mapping = self.around(start)
         if mapping is not None:
             size_bytes = min(size_bytes, mapping.left_bytes)
@@ -50,12 +50,12 @@ class Ledger:
             self.parts[name] = self.parts.get(name, 0) + size_bytes
 
     def around(self, address: int) -> Mapping | None:
-        """Return the mapping around an address, None if there was none when it was asked for."""
+        """Return the mapping around an address, None if there was none at the time of reading."""
         i = bisect_right(self.mappings, address, key=lambda mapping: mapping.start) - 1
         return self.mappings[i] if i >= 0 and address < self.mappings[i].end else None
 
     def gaps(self, mapping: Mapping) -> Iterator[tuple[int, int]]:
-        """Yield the pieces of a mapping that are not known yet."""
+        """Yield the pieces of a mapping that are not assigned yet."""
         at = mapping.start
         for start, end in sorted(self.taken):
             if end > at and start < mapping.end:
@@ -73,8 +73,8 @@ class Ledger:
 class CHead:
     """The C library's heaps.
 
-    known: the main one could be read; returnable: by malloc_trim(). pause_ns: the GIL was held for
-    so long at most.
+    known: the main one could be read; returnable: by malloc_trim(). pause_ns: the longest time that
+    the GIL was held.
     """
 
     top_bytes: int = 0
@@ -116,7 +116,7 @@ def _main_heap(ledger: Ledger, heap: list[Mapping], head: CHead) -> None:
     _spread(ledger, heap, "c_heap_free", free)
     _spread(ledger, heap, "thread_caches", cached + fast)
     _spread(ledger, heap, "c_heap_used", used - fast)
-    for mapping in heap:  # what was added while it was looked at
+    for mapping in heap:  # memory that was added meanwhile
         ledger.take("c_heap_used", mapping.start, mapping.left_bytes)
 
 
@@ -128,7 +128,7 @@ def _spread(ledger: Ledger, heap: list[Mapping], name: str, size_bytes: int) -> 
 
 
 def _by_totals(ledger: Ledger, heap: list[Mapping]) -> None:
-    """Assign it by what the C library says of all its heaps together."""
+    """Assign the main heap by the C library's sums of all its heaps."""
     totals = _native.memory_malloc_totals()
     _arena, used, free, top, fast, _mapped = totals or (0, 0, 0, 0, 0, 0)
     whole = max(used + free, 1)
@@ -143,7 +143,7 @@ def _by_totals(ledger: Ledger, heap: list[Mapping]) -> None:
 
 
 def _thread_heap(ledger: Ledger, start: int, head: CHead) -> None:
-    # Not only as far as the mapping: the heap may have grown since that was read.
+    # Not limited to the mapping: the heap may have grown since the mapping was read.
     row = walk(start, start + _HEAP_BYTES, is_main=False)
     if row is None:
         return
@@ -158,11 +158,11 @@ def _thread_heap(ledger: Ledger, start: int, head: CHead) -> None:
 
 
 def large_blocks(ledger: Ledger) -> int:
-    """Assign blocks that malloc mapped each for itself; return how many there are."""
+    """Assign blocks that malloc mapped one by one; return their number."""
     totals = _native.memory_malloc_totals()
     enough = totals[5] if totals else 0
     count, probes = 0, _PROBES
-    # First where they lie behind each other; then page by page, which may be many.
+    # First blocks that follow each other; then page by page, which may take long.
     for exhaustive in (False, True):
         for mapping in ledger.mappings:
             if enough <= 0 or probes <= 0 or not _may_have_blocks(mapping):
@@ -188,12 +188,12 @@ def _may_have_blocks(mapping: Mapping) -> bool:
 
 
 def stacks(ledger: Ledger) -> int:
-    """Assign the stacks of threads; return how many.
+    """Assign the stacks of threads; return their number.
 
-    At a stack's upper end lies the structure whose address pthread_self() returns, which refers to
-    itself. At its lower end is a guard: a mapping that may not be touched, but from glibc 2.42 on
-    only pages of the same one. Then the stacks of threads that Python does not know, and those kept
-    for the next thread, are not found.
+    The upper end of a stack has the structure at pthread_self(), which refers to itself. The lower
+    end has a guard: a mapping that may not be touched, but from glibc 2.42 on only pages of the
+    same mapping. Then the stacks of threads that Python does not know, and those kept for the next
+    thread, are not found.
     """
     for mapping in ledger.mappings:
         if mapping.path == "[stack]":
@@ -218,13 +218,13 @@ def stacks(ledger: Ledger) -> int:
 
 
 def _usual_stack_bytes() -> int:
-    """Return how large the stacks of threads are, their guard included."""
+    """Return the size of threads' stacks, with their guard."""
     limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
     return _thread.stack_size() or (limit if limit > 0 else _UNLIMITED_BYTES)
 
 
 def _thread_tops() -> list[int]:
-    """Return where the stacks of Python's threads end, but for the main one's, by address."""
+    """Return the ends of the stacks of Python's threads but the main one, by address."""
     threading = sys.modules.get("threading")
     if threading is None:
         return []
@@ -234,7 +234,7 @@ def _thread_tops() -> list[int]:
 
 
 def _unknown_tops(mapping: Mapping, size_bytes: int) -> list[int]:
-    """Return where the stack ends that begins with the mapping; nothing if none does."""
+    """Return the end of a stack that begins with the mapping; nothing if there is none."""
     # Another mapping may follow without a gap.
     for end in (mapping.end, mapping.start + size_bytes - _PAGE_BYTES):
         at = max(mapping.start, end - 2 * _THREAD_BYTES)
@@ -245,11 +245,11 @@ def _unknown_tops(mapping: Mapping, size_bytes: int) -> list[int]:
     return []
 
 
-# ---- what remains -------------------------------------------------------------------------------
+# ---- other parts --------------------------------------------------------------------------------
 
 
 def other_allocator(ledger: Ledger) -> str:
-    """Assign the memory of an allocator that was loaded in the C library's place; "" if none is."""
+    """Assign the memory of a replacement of the C library's allocator; "" if there is none."""
     told = _native.memory_foreign_malloc()
     if told is None:
         return ""
@@ -257,7 +257,7 @@ def other_allocator(ledger: Ledger) -> str:
     for mapping in sorted(ledger.mappings, key=lambda each: -each.left_bytes):
         if mapping.is_anonymous:
             left = mapping.left_bytes
-            part = min(used, left) if resident else left  # mimalloc tells nothing
+            part = min(used, left) if resident else left  # mimalloc does not tell
             free = min(max(resident - used, 0), left - part)
             ledger.take("other_allocator", mapping.start, part)
             ledger.take("other_allocator_free", mapping.start, free)
@@ -267,7 +267,7 @@ def other_allocator(ledger: Ledger) -> str:
 
 
 def variables(ledger: Ledger) -> None:
-    """Assign anonymous memory of libraries' variables: those that have no contents in the file."""
+    """Assign anonymous memory of libraries' variables: those without contents in the file."""
     for start, end in _native.memory_segments():
         mapping = ledger.around(end - 1)
         if mapping is not None and mapping.is_anonymous:
@@ -278,7 +278,7 @@ def variables(ledger: Ledger) -> None:
 
 
 def rest(ledger: Ledger) -> None:
-    """Assign what is left: code and data of libraries, other files, shared memory, mappings."""
+    """Assign the rest: code and data of libraries, other files, shared memory, mappings."""
     libraries = {mapping.path for mapping in ledger.mappings if "x" in mapping.permissions}
     for mapping in ledger.mappings:
         kind = _kind(mapping, libraries)

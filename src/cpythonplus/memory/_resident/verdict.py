@@ -1,4 +1,4 @@
-"""What the numbers mean: what can be done, with the bytes that it is about."""
+"""Advice drawn from the numbers, with the bytes that it is about."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
@@ -22,9 +22,9 @@ _JEMALLOC: Final = "cpythonplus run --malloc jemalloc SCRIPT"
 
 
 def of(parts: Sequence[ResidentPart], arenas: Arenas, head: CHead) -> tuple[Advice, ...]:
-    """Return what can be done, most bytes first, then what need not be done.
+    """Return the advice, most bytes first; advice not to act comes last.
 
-    What is not worth doing is left out.
+    Parts that are not worth acting on are left out.
     """
     sizes = {part.name: part.resident_bytes for part in parts}
     rss_bytes = sum(sizes.values())

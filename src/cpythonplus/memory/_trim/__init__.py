@@ -1,4 +1,4 @@
-"""Giving memory back to the kernel: what trim() does, step by step, and what each step freed."""
+"""Gives memory back to the kernel: the steps of trim(), and the memory that each freed."""
 
 import gc
 import os
@@ -33,14 +33,14 @@ class TrimStep:
     """By how much resident memory is less after it; negative where other threads took more."""
     took_ns: int
     note: str
-    """What was done, or why it could not be."""
+    """The action, or the reason why there was none."""
     left_bytes: int = 0
-    """What stays free between blocks in use."""
+    """Memory that stays free between blocks in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed(Examined):
-    """What a trim did."""
+    """The result of a trim."""
 
     examination = "trim"
 
@@ -51,7 +51,7 @@ class Trimmed(Examined):
 
     @property
     def freed_bytes(self) -> int:
-        """By how much resident memory is less than before."""
+        """The decrease of resident memory."""
         return self.before_bytes - self.after_bytes
 
 
@@ -63,7 +63,7 @@ def trim(
     pools: bool = True,
     c_heap: bool = True,
 ) -> Trimmed:
-    """Give back to the kernel what this process holds and does not use.
+    """Give memory that this process does not use back to the kernel.
 
     Nothing that the program can reach is freed or moved: only garbage, caches and free memory.  May
     be called at any time, from any thread; in the order of the arguments:
@@ -76,12 +76,12 @@ def trim(
     pools: the pages of pymalloc's empty pools (objects of up to 512 bytes), but for the first page
         of each.  Without it one object keeps the 1 MiB arena around it.  The GIL is held meanwhile,
         5 to 10 ms for 100 MiB.
-    c_heap: what is free inside the heap of the C library (`malloc_trim`), or of a jemalloc,
+    c_heap: free memory inside the heap of the C library (`malloc_trim`), or of a jemalloc,
         mimalloc or tcmalloc in its place.  Without the GIL.
 
-    What objects in use keep from being given back, stays: parts of pages, and pages of pools that
-    have any object; `memory.resident()` names those objects.  What was given back costs a page
-    fault when it is used again: for a service that needs as much for each request, nothing is won.
+    Objects in use keep some free memory: parts of pages, and pages of pools that have any object;
+    `memory.resident()` names those objects.  A page that was given back costs a page fault when it
+    is used again: a service that needs as much for each request gains nothing.
     """
     wanted: list[tuple[str, bool, Callable[[], str | tuple[str, int]]]] = [
         ("collect", collect, _collect),
@@ -113,7 +113,7 @@ def resident_bytes() -> int:
             for line in file:
                 if line.startswith(b"Rss:"):
                     return int(line.split()[1]) * 1024
-    except OSError:  # a kernel without it
+    except OSError:  # a kernel without this file
         pass
     words = Path("/proc/self/statm").read_bytes().split()
     return int(words[_STATM_RESIDENT]) * _PAGE_BYTES
@@ -124,7 +124,7 @@ def _collect() -> str:
 
 
 def _clear_caches() -> str:
-    # Deprecated from 3.13 on, where its successor is.
+    # Deprecated from 3.13 on, which has its successor.
     name = "_clear_internal_caches" if sys.version_info >= (3, 13) else "_clear_type_cache"
     getattr(sys, name)()
     return "attributes found in classes"

@@ -1,6 +1,5 @@
-/* Which allocator it is follows from the symbols that stand in the same object as malloc() itself: an extension
- * that brings a jemalloc for its own use does not count.  Everything is looked up at run time, so nothing here
- * depends on the C library that the package was built with.
+/* Symbols in the same object as malloc() tell which allocator it is: an extension that brings a jemalloc for its own
+ * use does not count.  All symbols are looked up at run time, so nothing here depends on the C library of the build.
  *
  *     mallctl                             beside malloc: jemalloc
  *     mi_collect                          beside malloc: mimalloc
@@ -8,13 +7,13 @@
  *     malloc_trim                         beside malloc: glibc
  *     none                                musl's, a sanitizer's
  *
- * The order matters: an allocator that takes malloc's place may have a malloc_trim of its own, for compatibility.
- * Asked once, with the GIL held; from then on `known` is read by any thread, and the functions' addresses, written before
- * it, with it.
+ * The order matters: an allocator that replaces malloc may have a malloc_trim of its own, for compatibility.  The
+ * symbols are looked up once, with the GIL held; the functions' addresses are written before `known`, and any thread
+ * may read them after it has read `known`.
  *
- * Rejected: whether a name can be found at all (libraries with an allocator of their own export it, and are loaded early),
- * the name of the library in /proc/self/maps (it may be linked into the program), and the address of malloc() as this
- * file sees it (an entry of a table, in a program that is not position-independent). */
+ * Rejected: checking only that a name can be found (libraries with an allocator of their own export it, and are loaded
+ * early), the name of the library in /proc/self/maps (it may be linked into the program), and the address of malloc()
+ * in this file (in a program that is not position-independent it is an entry of a table). */
 #define _GNU_SOURCE
 #include "c_allocator.h"
 
@@ -27,7 +26,7 @@
 
 #define UNKNOWN (-1)
 
-/* What was found; written by the first call of plus_c_allocator_kind(). */
+/* The result; written by the first call of plus_c_allocator_kind(). */
 static _Atomic int known = UNKNOWN;
 static int (*malloc_trim_function)(size_t);
 static int (*mallctl_function)(const char *, void *, size_t *, void *, size_t);
@@ -41,7 +40,7 @@ symbol(const char *name)
     return dlsym(RTLD_DEFAULT, name);
 }
 
-/* Whether both are found, in the same object. */
+/* True if both symbols are found, in the same object. */
 static bool
 are_together(const char *one, const char *other)
 {
@@ -52,8 +51,8 @@ are_together(const char *one, const char *other)
            dladdr(address_other, &found_other) && found_one.dli_fbase == found_other.dli_fbase;
 }
 
-/* Of a program that is not position-independent, and takes a function's address, that is an entry in its own table:
- * so of some of these the address does not tell where they are. */
+/* In a program that is not position-independent, the address of a function that the program itself takes is the
+ * address of its PLT entry.  So several functions of the allocator are tried. */
 static bool
 beside_malloc(const char *name)
 {
@@ -61,7 +60,7 @@ beside_malloc(const char *name)
            are_together(name, "realloc") || are_together(name, "malloc_usable_size");
 }
 
-/* POSIX says that what dlsym returns may be made a function. */
+/* POSIX allows converting the result of dlsym to a function. */
 static enum plus_c_allocator_kind
 find(void)
 {
@@ -161,11 +160,11 @@ jemalloc_number(const char *name)
     return mallctl_function(name, &number, &bytes, NULL, 0) == 0 ? number : 0;
 }
 
-/* By the names that their manuals have. */
+/* The names are those of their manuals. */
 const char *
 plus_c_allocator_ask(size_t *used_bytes, size_t *resident_bytes)
 {
-    uint64_t epoch = 1; /* written: jemalloc's numbers are those of now */
+    uint64_t epoch = 1; /* writing it refreshes jemalloc's numbers */
     size_t heap, unmapped;
 
     *used_bytes = *resident_bytes = 0;

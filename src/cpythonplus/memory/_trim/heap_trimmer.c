@@ -1,15 +1,15 @@
 /* A loop that sleeps, looks and perhaps trims.
  *
  *     sleep   `interval_ms`, or 50 times as long as the last look took, if that is more
- *     look    has the process used the processor since?  is enough free in the heap?  is that new since the last trim?
+ *     look    has the process used the processor since? is enough free in the heap? is that new since the last trim?
  *     trim    malloc_trim(0), one arena's lock after the other: the program's threads wait for theirs only
  *
- * Numbers go one way: starters write `interval_ms` and `worth`, the thread writes `trims`.  What the last look left is
- * the thread's own.  Who starts it clears that, once in each process (`runs_in`), as a child has its parent's.
+ * Starters write `interval_ms` and `worth`, the thread writes `trims`.  Only the thread uses `left`.  The starter
+ * clears `left` once in each process (`runs_in`), because a child has its parent's.
  *
- * The thread needs no GIL, and no lock but malloc's inside the C library.  It ends for a fork and is started anew behind
- * it, in parent and child; `left` outlives that, so that a program which forks often is not looked at more often.  If it
- * does not end in time, it is inside malloc, whose own fork handlers see to its locks.
+ * The thread needs no GIL, and no lock but malloc's inside the C library.  It ends before a fork and is started anew
+ * after it, in parent and child.  `left` survives that, so that a program that forks often is not looked at more
+ * often.  If the thread does not end in time, it is inside malloc, whose own fork handlers handle its locks.
  *
  * Rejected: malloc_trim() at the end of a request, in the program's time (it takes milliseconds for each 100 MiB);
  * M_TRIM_THRESHOLD, which is about the end of the heap alone; a timer signal, which interrupts system calls. */
@@ -31,14 +31,14 @@
 #include "c_allocator.h"
 
 #define STACK_BYTES ((size_t)128 * 1024)
-#define PATIENCE_NS PLUS_NS_PER_S /* a fork's; glibc's own fork() waits for the heap, too */
-#define PART_OF_TIME 50u          /* at most 1/50 of a processor is spent on looking */
+#define PATIENCE_NS PLUS_NS_PER_S /* of a fork; glibc's own fork() waits for the heap, too */
+#define PART_OF_TIME 50u          /* looking takes at most 1/50 of a processor */
 
-/* Written by starters, read by the thread. */
+/* Starters write these, and the thread reads them. */
 static _Atomic unsigned interval_ms;
 static _Atomic size_t worth;
-static pid_t runs_in; /* the process whose thread has left what it left; by who starts it */
-static _Atomic unsigned trims;  /* by the thread */
+static pid_t runs_in;           /* the process that `left` belongs to; written by starters */
+static _Atomic unsigned trims;  /* written by the thread */
 static _Atomic uint32_t orders; /* futex word: the thread sleeps on it */
 
 static uint64_t
@@ -50,7 +50,7 @@ cpu_ns(void)
     return plus_timespec_ns(&now);
 }
 
-/* A few hundred KiB less exact than smaps_rollup, which walks over all pages. */
+/* Some hundred KiB less exact than smaps_rollup, which walks over all pages. */
 static size_t
 resident_bytes(void)
 {
@@ -72,16 +72,16 @@ resident_bytes(void)
     return (size_t)resident * plus_page_bytes();
 }
 
-/* What the last look left; the thread's own.  Nothing: the first look decides by the heap alone. */
+/* State of the last look, used by the thread only.  All zero: the first look decides by the heap alone. */
 static struct left {
-    size_t resident;         /* the least since the last trim */
-    size_t free;             /* in the heap, likewise: most of it has no memory any more */
-    uint64_t cpu_ns;         /* of the process */
-    uint64_t rests_until_ns; /* also a thread that is started anew behind a fork */
+    size_t resident; /* the least since the last trim */
+    size_t free;     /* the least in the heap since then; most of it has no memory any more */
+    uint64_t cpu_ns; /* used by the process */
+    uint64_t rests_until_ns; /* also holds for a thread that is started after a fork */
 } left;
 
-/* Resident memory alone would not do: what is freed after a trim that came in the middle does not raise it.  The
- * heap's free bytes alone neither: they are as many again when all was used and freed between two looks. */
+/* Resident memory alone is not enough: if a trim came in the middle, memory that is freed later does not raise it.
+ * The heap's free bytes alone are not enough: if all was used and freed between two looks, their number is the same. */
 static bool
 is_worth_it(size_t resident, size_t free_bytes)
 {
@@ -98,7 +98,7 @@ look(void)
 {
     uint64_t now_ns = cpu_ns();
 
-    if (now_ns - left.cpu_ns < PLUS_NS_PER_MS) { /* it sleeps: nothing was freed */
+    if (now_ns - left.cpu_ns < PLUS_NS_PER_MS) { /* the process sleeps: it has freed nothing */
         return;
     }
     size_t free_bytes = plus_c_allocator_free_bytes(PLUS_C_ALLOCATOR_GLIBC);

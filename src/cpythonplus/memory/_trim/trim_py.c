@@ -75,7 +75,7 @@ trim_pause(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 static void
 go_on(void)
 {
-    (void)plus_heap_trimmer_resume(); /* without memory for a thread there is no trimming */
+    (void)plus_heap_trimmer_resume(); /* without memory for a thread, there is no trimming */
 }
 
 static PyObject *
