@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["active", "install", "install_numbers", "reset_statistics", "statistics", "uninstall"]
 
-# A thread that asks for the GIL gets it within one bytecode; this is for machines that stand still.
+# A thread that asks for the GIL gets it within one bytecode; the limit is for machines that stall.
 _PROOF_LIMIT_S = 20.0
 
 
 def free_threaded() -> bool:
     """Return whether this interpreter is built to run without a GIL.
 
-    Not whether its GIL is on: it may be so for the moment of an import, or by PYTHON_GIL=1, and
-    works in another way then, too.
+    This does not tell whether its GIL is on: the GIL may be on for the time of an import, or by
+    PYTHON_GIL=1, but it works differently then.
     """
     return "t" in getattr(sys, "abiflags", "")
 
@@ -71,14 +71,14 @@ def install_numbers(values: dict[str, object]) -> bool:
 
 
 def _start_and_prove() -> None:
-    _native.gil_start(*checked({}), 1)  # every waiter asks at once: so does the proof
+    _native.gil_start(*checked({}), 1)  # every waiter asks at once, so the proof's thread does
     _prove()
 
 
 def _prove() -> None:
     """Hand the GIL to a thread that asks for it, through the interpreter's own code.
 
-    Inside an atomic section no request is made, so the GIL is given up there.
+    Inside an atomic section no request is made, so this thread gives the GIL up by itself.
     """
     atomic = _native.atomic.inside()
     _native.gil_prove()

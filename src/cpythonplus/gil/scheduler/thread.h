@@ -17,11 +17,10 @@
 
 /* How much of the GIL a thread has used lately, and its typical usage (policy.h). */
 struct plus_usage {
-    uint64_t
-        account_ns; /* time held less time away; at 0 (with credit_ns at 0) the thread has rested */
-    uint64_t credit_ns; /* for having been kept waiting: holds use it up first, a rest ends it */
-    uint64_t peak_ns;   /* the highest account since the last rest */
-    uint64_t usual_ns;  /* the typical peak before a rest; 0: not known */
+    uint64_t account_ns; /* time held less time away; it is 0 after a rest */
+    uint64_t credit_ns;  /* for having been kept waiting: holds use it up first, a rest ends it */
+    uint64_t peak_ns;    /* the highest account since the last rest */
+    uint64_t usual_ns;   /* the typical peak before a rest; 0: not known */
     uint64_t holding_ns, resting_ns; /* of the recent past; they give the thread's demand */
     uint64_t brief_ns;               /* moving average of the holds that the thread ended unasked */
     bool asked;                      /* the last hold ended because the thread was asked */
@@ -67,8 +66,7 @@ struct plus_thread {
     uint32_t joined; /* the switch sequence at which it asked because a request went unheard */
     bool signalled;  /* the main thread, with a signal to handle: served first */
     uint64_t kernel_slice_ns; /* the kernel slice before it was lengthened; 0: not lengthened */
-    bool
-        kernel_slice_asked; /* a longer slice was requested since the thread became CPU-bound: ask once */
+    bool kernel_slice_asked;  /* once since it became CPU-bound, whatever the kernel answered */
     bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
 
     _Atomic uint32_t
