@@ -400,7 +400,7 @@ raise_closed(void)
     return -1;
 }
 
-/* The rest of plus_poller_await(): no Python code runs in it before the tasklet waits. */
+/* The second part of plus_poller_await(): no Python code runs in it before the tasklet waits. */
 static int
 await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays,
       bool again)
@@ -411,7 +411,7 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     uint32_t serial = watched->serial;
 
     if (again && subscribe(poller, fd, watched, events, stays) < 0) {
-        return -1; /* its one event may have come already */
+        return -1; /* subscribed again, since its one event may have come already */
     }
     if (stays && (ready = take_ready(watched, events)) != 0) {
         return ready;
@@ -440,7 +440,7 @@ is_ready(void *arg)
     return poll(arg, 1, 0) != 0;
 }
 
-/* In a signal's handler.  As await(). */
+/* Used in a signal handler; returns as await(). */
 static int
 await_beside(int fd, int events, uint64_t deadline_ns)
 {
@@ -455,8 +455,8 @@ await_beside(int fd, int events, uint64_t deadline_ns)
     return over == 1 ? events : over;
 }
 
-/* While the event loop is made other threads run, which may close the descriptor, and perhaps tasklets.  What cannot be
- * waited for makes none: it may be the event loop itself that asks. */
+/* While the event loop is made, other threads run, which may close the descriptor, and perhaps other tasklets.  A
+ * descriptor that cannot be waited for makes no loop: the event loop itself may be asking. */
 int
 plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
                   bool stays)
@@ -525,7 +525,7 @@ plus_poller_note_urgent(int fd)
 static void
 forget(struct plus_poller *poller, int fd, struct watched *watched)
 {
-    /* In the child of a fork the pollers of the threads that are gone are the parent's. */
+    /* In the child of a fork, the pollers of threads that are gone have the parent's epoll descriptors. */
     if (watched->kind != UNREGISTERED && poller->generation == plus_fork_generation) {
         struct epoll_event unused;
 
@@ -568,7 +568,7 @@ watch_again(struct plus_poller *poller, int fd, struct watched *watched)
     if (tell_kernel(poller, fd, watched, events) == 0) {
         watched->kind = kind;
     }
-    else { /* closed in the child already: who waits sees that, and nobody waits for ever */
+    else { /* closed in the child already: its tasklets are woken and get the error */
         PyErr_Clear();
         forget(poller, fd, watched);
     }
