@@ -495,7 +495,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     }
     stack->owner = NULL;
     pool->in_use--;
-    if (!is_of_present_size(pool, stack->slab)) { /* the size was changed since */
+    if (!is_of_present_size(pool, stack->slab)) { /* the size was changed meanwhile */
         drop_pages(stack->low + plus_page_bytes(), stack->high);
         stack->settled = true;
         return;
