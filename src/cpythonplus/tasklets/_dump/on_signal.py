@@ -1,9 +1,9 @@
-"""Dumps on a signal: `kill -USR1 PID` shows what a program does, also one that is stuck."""
+"""Dumps on a signal: `kill -USR1 PID` shows what a program does, even a stuck one."""
 
 import atexit
 import os
 import signal
-import tokenize  # noqa: F401  # linecache's, later: by then the program may have its own
+import tokenize  # noqa: F401  # linecache needs it later, when a program may shadow the name
 from contextlib import suppress
 from functools import partial
 
@@ -12,7 +12,7 @@ from cpythonplus.tasklets._dump import reporting
 
 __all__ = ["dump_off", "dump_on"]
 
-# Neither can be handled; and what a faulty instruction raises would be raised again for ever.
+# KILL and STOP cannot be handled; the signal of a faulty instruction would come again for ever.
 REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
 
 _files: dict[int, reporting.TextFile | None] = {}
@@ -53,17 +53,17 @@ def dump_off(signum: int) -> bool:
 
 
 def _dump(signum: int) -> None:
-    """Runs in the thread of dump_signal.c, which is left out."""
+    """Runs in the thread of dump_signal.c, which the report leaves out."""
     if signum not in _files:
         return
     heading = f"cpythonplus: signal {signum} in process {os.getpid()}\n"
     report = reporting.text(reporting.taken(reporting.OTHERS))
-    # A terminal that is gone, a file that was closed: there is nobody to tell.
+    # The terminal may be gone, or the file closed: nobody can be told.
     with suppress(OSError, ValueError):
         reporting.write(heading + report + "\n", _files.get(signum))
 
 
-# Beside another thread a fork is told of as dangerous; and it would not be in the child.
+# Python warns of a fork beside another thread; and the thread would not exist in the child.
 os.register_at_fork(
     before=_native.tasklets_dump_pause,
     after_in_parent=partial(_native.tasklets_dump_resume, False),  # noqa: FBT003

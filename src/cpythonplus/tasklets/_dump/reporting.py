@@ -1,7 +1,7 @@
-"""What every tasklet of every thread does: as data, and as text that reads like tracebacks.
+"""The state of every tasklet of every thread, as data, and as text that reads like tracebacks.
 
-The data is taken in one call with the GIL held, so it fits together; making text of it afterwards
-takes its time and runs nothing of the program but the `write` of the file.
+The data is taken in one call with the GIL held, so it is consistent. The text is made from it
+afterwards, which takes longer, and runs no code of the program except the `write` of the file.
 """
 
 import linecache
@@ -33,15 +33,15 @@ __all__ = [
 ]
 
 State: TypeAlias = str
-"""current, runnable, paused, sending, receiving, in run(), or what it waits for."""
+"""current, runnable, paused, sending, receiving, in run(), or the words for its wait."""
 MOST_ALIKE = 2
-"""Tasklets that differ in their names only are listed up to this number; the others are counted."""
+"""Of tasklets that differ only in their names this many are listed; the others are counted."""
 Which = Literal[0, 1, 2]
 OWN: Which = 0
 ALL: Which = 1
 OTHERS: Which = 2
 
-# As the C half gives it.
+# The tuples of the C half.
 RawPlace: TypeAlias = tuple[str, int | None, str]
 RawTasklet: TypeAlias = tuple[
     int,  # address
@@ -50,15 +50,15 @@ RawTasklet: TypeAlias = tuple[
     bool,  # begun
     State,
     str | None,  # function
-    RawPlace | None,  # that is defined here
+    RawPlace | None,  # where the function is defined
     tuple[int, RawPlace | None] | None,  # channel: address, made at
-    int | None,  # ns that it has been blocked or paused
+    int | None,  # ns for which it has been blocked or paused
     tuple[RawPlace, ...],
 ]
 RawThread: TypeAlias = tuple[
     int,  # identity
-    int,  # the kernel's number
-    bool,  # the calling one
+    int,  # the kernel's thread id
+    bool,  # whether it is the calling thread
     bool,  # waits for another thread
     list[
         tuple[list[RawTasklet], int, int]
@@ -68,10 +68,10 @@ RawThread: TypeAlias = tuple[
 
 
 class TextFile(Protocol):
-    """What a dump is written to."""
+    """The file that a dump is written to."""
 
     def write(self, text: str, /) -> object:
-        """Take the text, all of it."""
+        """Write all of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def report(*, all_threads: bool = True) -> tuple[ThreadReport, ...]:
 
 
 def taken(which: Which) -> tuple[ThreadReport, ...]:
-    """Return the report of the calling thread, of all or of the others."""
+    """Return the report of the calling thread, of all threads or of the others."""
     raw = _native.tasklets_report_raw(which, MOST_ALIKE)
     names = _thread_names()
     return tuple(_thread(each, names) for each in raw)
@@ -150,9 +150,9 @@ def taken(which: Which) -> tuple[ThreadReport, ...]:
 
 def _thread_names() -> dict[int, str]:
     """Return the names of the threads by identity, without waiting for a lock."""
-    # Not imported if the program has not: it takes the thread that imports it for the main thread.
+    # Importing it would make it take the importing thread for the main thread.
     threading = sys.modules.get("threading")
-    # Not enumerate(): somebody stuck may hold its lock. Not `name`: a subclass may have its own.
+    # enumerate() would need a lock that a stuck thread may hold; a subclass may override `name`.
     active: object = getattr(threading, "_active", None)
     if not isinstance(active, dict):
         return {}
@@ -200,7 +200,7 @@ def _place(raw: RawPlace | None) -> Place | None:
 
 
 def _stack(raw: Sequence[RawPlace], *, own: bool) -> tuple[Place, ...]:
-    """Return the stack; of the calling thread without the making of this report."""
+    """Return the stack; for the calling thread, without the frames that make this report."""
     end = len(raw)
     while own and end and raw[end - 1][0] == _OWN_FILE:
         end -= 1
@@ -223,7 +223,7 @@ def dump(file: TextFile | None = None, *, all_threads: bool = True) -> None:
 
 
 def write(output: str, file: TextFile | None) -> None:
-    """Write to `file`, default sys.stderr if there is one; what it cannot encode, escaped."""
+    """Write to `file`, or to sys.stderr if there is one; escape what it cannot encode."""
     stream: TextFile | None = sys.stderr if file is None else file
     if stream is None:
         return
@@ -237,12 +237,12 @@ def write(output: str, file: TextFile | None) -> None:
 
 
 def note() -> str:
-    """Return the note of an error that says that nothing can run any more."""
+    """Return the note of a deadlock error."""
     return f"What waits for what:\n{text(report())}".rstrip("\n")
 
 
 def text(threads: Iterable[ThreadReport]) -> str:
-    """Return the report as `dump` prints it; what a terminal would obey in a name is escaped."""
+    """Return the report as `dump` prints it; terminal control characters in names are escaped."""
     threads = tuple(threads)
     stacks = [thread.stack for thread in threads]
     stacks += [each.stack for thread in threads for each in thread.tasklets]
@@ -300,7 +300,7 @@ def _time(duration_ns: int) -> str:
 
 
 def _source(place: Place) -> str:
-    # A name that no system call takes is a ValueError, for one.
+    # For example, a name that no system call accepts is a ValueError.
     with suppress(Exception):
         return linecache.getline(place.file, place.line)
     return ""

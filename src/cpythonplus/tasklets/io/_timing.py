@@ -14,7 +14,7 @@ from cpythonplus._native import getcurrent, tasklet
 
 __all__ = ["REPLACEMENTS", "Timer", "call_later", "sleep", "timeout"]
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 REPLACEMENTS = {"time": {"sleep": _native.io_sleep}}
 
 
@@ -65,7 +65,7 @@ def call_later(delay: float, func: Callable[..., object], /, *args: object) -> T
 
 
 class _Expired(BaseException):
-    """Ends what a tasklet does inside of a `with timeout()`.  No Exception, so none catches it."""
+    """Ends the body of a `with timeout()`; not an Exception, so that no `except Exception` does."""
 
 
 class timeout:  # noqa: N801  # as asyncio's
@@ -118,11 +118,11 @@ class timeout:  # noqa: N801  # as asyncio's
             timer.kill(pending=True)
 
     def _expire(self) -> None:
-        """In the timer's tasklet; in the body's own if the time was over from the start."""
+        """Runs in the timer's tasklet; in the body's own if the time was over from the start."""
         self._expired = _Expired()
         body = self._tasklet
         while body is not None and body.alive and not _native.io_interrupt(body, self._expired):
-            # Another time is over, too, and its exception comes first, perhaps after long.
+            # Another time-out is over too, and its exception comes first, perhaps much later.
             _native.io_sleep(0.001)
 
     def __enter__(self) -> Self:

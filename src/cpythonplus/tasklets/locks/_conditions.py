@@ -1,4 +1,4 @@
-"""What `threading` has beside locks: the standard library's own code over our Lock and RLock."""
+"""The types of `threading` beside locks: the standard library's code over our Lock and RLock."""
 
 import sys
 from collections import deque
@@ -25,14 +25,14 @@ __all__ = [
 _tickets = count()
 
 _REFUSES_NAN = sys.version_info >= (3, 14)
-"""Whether threading.Condition.wait does; before, it did not wait."""
+"""Whether threading.Condition.wait refuses NaN; before, it did not wait then."""
 
 
 class Waiter:
-    """A locked lock that somebody waits for, in a line of such; released by who wakes that one.
+    """A locked lock that a tasklet waits for, in a line of such; releasing it wakes the tasklet.
 
-    Who was woken in vain, as somebody was faster, stands where it stood before: the line is in the
-    order of tickets. So nobody is overtaken for ever.
+    A tasklet that was woken in vain, because another was faster, gets its old place again: the line
+    is in the order of tickets. So no tasklet is overtaken for ever.
     """
 
     __slots__ = ("acquire", "release", "ticket")
@@ -49,7 +49,7 @@ class Waiter:
             for place in range(len(line)):
                 try:
                     later = line[place].ticket > self.ticket
-                except IndexError:  # another thread has woken some
+                except IndexError:  # another thread has woken some waiters
                     break
                 if later:
                     line.insert(place, self)
@@ -68,9 +68,10 @@ class Condition(stock.Condition):
     blocks the whole thread.
     """
 
-    _waiters: "deque[Waiter]"  # of the standard class
+    _waiters: "deque[Waiter]"  # an attribute of the standard class
 
-    # Of who has the lock by `with`: its ticket, or -1 before it has waited. Else None.
+    # The ticket of the tasklet that holds the lock by `with`, or -1 before its first wait; else
+    # None.
     _visit: int | None = None
 
     __init__ = stock.rebound(stock.Condition.__init__, RLock=RLock)
@@ -118,7 +119,7 @@ class Condition(stock.Condition):
         return notified or self._is_notified(waiter)
 
     def _is_notified(self, waiter: Waiter) -> bool:
-        """Return whether a waiter that waits no more had been chosen; forget it."""
+        """Return whether a waiter that has stopped waiting was notified; remove it."""
         try:
             self._waiters.remove(waiter)
         except ValueError:

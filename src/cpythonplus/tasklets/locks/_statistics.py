@@ -1,4 +1,4 @@
-"""What one lock counts about the waiting for it."""
+"""The statistics of the waits for one lock."""
 
 from dataclasses import dataclass
 
