@@ -129,7 +129,7 @@ plus_policy_quantum_ns(const struct plus_policy *policy);
 uint64_t
 plus_policy_repaid_ns(const struct plus_policy *policy, uint64_t hold_ns);
 
-/* What a waiter does next. */
+/* The next step of a waiter. */
 struct plus_decision {
     bool ask;              /* make the interpreter request the GIL from its holder now */
     bool asked;            /* the holder was asked before, by any waiter */
@@ -139,7 +139,7 @@ struct plus_decision {
     uint64_t deadline_ns;  /* unless `ask`: decide again then */
 };
 
-/* What a waiter can see. */
+/* The situation of a waiter. */
 struct plus_situation {
     uint64_t now_ns;
     uint64_t interval_ns;             /* the interpreter's switch interval */

@@ -1,4 +1,4 @@
-/* The scheduled GIL: what happens at each of the interpreter's four calls on its condition variables.
+/* The scheduled GIL: one function for each of the interpreter's four calls on its condition variables.
  *
  * The interpreter (every version from 3.11 to 3.15, POSIX) does, in pseudo-code:
  *

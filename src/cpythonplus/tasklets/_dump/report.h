@@ -16,9 +16,9 @@ enum plus_report_threads {
 
 /* Returns a list with a tuple for each thread, in the order of reporting.RawThread; NULL with an exception.
  *
- * Of tasklets that differ only in their names (same state, function, stack, and place where the channel was made) the
- * list has the first `most_alike`, and the number of the others.  Takes about a microsecond for each tasklet; no other
- * thread runs meanwhile. */
+ * Some tasklets differ only in their names: they have the same state, function, stack, and place where the channel was
+ * made.  The list has the first `most_alike` of them, and the number of the others.  Takes about a microsecond for
+ * each tasklet; no other thread runs meanwhile. */
 PyObject *
 plus_report_make(enum plus_report_threads which, Py_ssize_t most_alike);
 

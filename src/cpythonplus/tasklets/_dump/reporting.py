@@ -35,7 +35,7 @@ __all__ = [
 State: TypeAlias = str
 """current, runnable, paused, sending, receiving, in run(), or the words for its wait."""
 MOST_ALIKE = 2
-"""Of tasklets that differ only in their names this many are listed; the others are counted."""
+"""Limit of listed tasklets that differ only in their names; the others are counted."""
 Which = Literal[0, 1, 2]
 OWN: Which = 0
 ALL: Which = 1

@@ -73,7 +73,7 @@ afford(size_t bytes)
         bytes > limit.rlim_cur / PART_OF_LIMIT) {
         bytes = limit.rlim_cur / PART_OF_LIMIT;
         bytes =
-            bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards are not free, too */
+            bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards use addresses too */
     }
     return bytes;
 }

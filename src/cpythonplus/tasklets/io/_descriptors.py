@@ -56,7 +56,7 @@ def wait_readable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
     timeout: seconds; None: for ever; 0 or less: only look, after the others have run.  Raises
     TimeoutError; OSError, as of epoll_ctl(2): EPERM for a regular file, EBADF for none at all, or
     if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number,
-    TypeError for what has none.
+    TypeError for an object without one.
     """
     _native.io_wait(_number(fd), READ, timeout, False)  # noqa: FBT003  # positional only
 

@@ -67,7 +67,7 @@ def until_found(
     watched: Mapping[int, int],
     seconds: float | None,
 ) -> Found:
-    """Return what `look` finds, or its empty result when so many seconds are over.
+    """Return what `look` finds, or its empty result when `seconds` are over.
 
     look: the standard call with time-out 0, which has found nothing just now.  block: the same
     call with a time-out in seconds; it blocks the whole thread.  watched: descriptor -> EPOLL*.

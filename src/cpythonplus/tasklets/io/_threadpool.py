@@ -123,10 +123,10 @@ def in_thread(func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) ->
 
 
 def set_thread_limit(limit: int) -> None:
-    """Allow at most so many calls of in_thread() at once; others wait for their turn.
+    """Limit the number of simultaneous calls of in_thread(); others wait for their turn.
 
-    The default is the number of processors and four, at most 32. ValueError below 1, TypeError for
-    what is no integer.
+    The default is the number of processors plus four, at most 32. ValueError below 1, TypeError for
+    a limit that is no integer.
     """
     if operator.index(limit) < 1:
         raise ValueError("the limit must be at least 1")

@@ -123,7 +123,7 @@ class socket(_stock.socket):
     # ---- time-outs ---------------------------------------------------------------------------
 
     def settimeout(self, value: float | None, /) -> None:
-        """Let calls wait for at most so many seconds; None: without limit; 0: not at all."""
+        """Limit the waits of calls, in seconds; None: without limit; 0: no waits."""
         timeout = _seconds(value)
         self._check_open()
         self._timeout = timeout

@@ -60,12 +60,12 @@ class Waiter:
 class Condition(stock.Condition):
     """A condition variable: threading.Condition.
 
-    Those that wait are notified in the order in which they came. Who finds that somebody else was
-    faster and waits again, inside of the same `with`, keeps its place.
+    Waiters are notified in the order in which they came. A waiter that finds that another one was
+    faster, and waits again inside of the same `with`, keeps its place.
 
-    A notification is never lost: one that comes to a waiter that is killed, or whose time is over,
-    goes to the next, or counts.  The lock may be one of the standard library's; to wait for that
-    blocks the whole thread.
+    A notification is never lost: if its waiter is killed, or its time is over, the next waiter gets
+    it, or it counts as in time.  The lock may be one of the standard library's; waiting for such a
+    lock blocks the whole thread.
     """
 
     _waiters: "deque[Waiter]"  # an attribute of the standard class
@@ -86,10 +86,11 @@ class Condition(stock.Condition):
         self._lock.__exit__(*exception)  # type: ignore[attr-defined]
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock, wait until notified or for so many seconds, and take the lock again.
+        """Release the lock, wait until notified or timed out, and take the lock again.
 
-        Returns False when the time was over first.  Raises RuntimeError when the lock is not held;
-        what ends the wait otherwise, such as TaskletExit, is raised once the lock is held again.
+        timeout: in seconds; None: without limit.  Returns False if the time was over first.  Raises
+        RuntimeError if the lock is not held; another exception that ends the wait, such as
+        TaskletExit, is raised once the lock is held again.
         """
         if not self._is_owned():  # type: ignore[attr-defined]
             raise RuntimeError("cannot wait on un-acquired lock")
@@ -146,7 +147,7 @@ class Event(stock.Event):
 
 
 class Barrier(stock.Barrier):
-    """Where a number of tasklets or threads wait for each other: threading.Barrier."""
+    """A meeting point of a number of tasklets or threads: threading.Barrier."""
 
     __init__ = stock.rebound(stock.Barrier.__init__, Condition=Condition, Lock=Lock)
 

@@ -105,23 +105,23 @@ def _refusing(name: str, function: "Callable[..., object]") -> "Callable[..., ob
 
 
 def patch(*, local: bool = True, threads: bool = False) -> None:
-    """Have `threading`, `queue` and what was imported from them use these types from now on.
+    """Make `threading`, `queue` and names imported from them use these types from now on.
 
-    So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
-    Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
-    SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
-    replaced. `Thread.join` blocks only the tasklet, too. Objects that exist go on working, and
-    block their whole thread.
+    So a program's locks, conditions and queues block only the tasklet.  Lock, RLock, Condition,
+    Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and SimpleQueue are
+    replaced in the way of `cpythonplus.threads.patch`; if that was called, its types are replaced.
+    `Thread.join` blocks only the tasklet too. Existing objects go on working, and block their whole
+    thread.
 
     May be called again, by any thread.  The sooner it is called, the more it reaches.
 
     Args:
         local: also replace `threading.local`, so that its values are each tasklet's own.
-        threads: have threads that are started be tasklets of the thread that starts them. They all
-            take turns in it, where they wait: one that computes, or blocks in C, stops the others.
+        threads: make new threads tasklets of the thread that starts them. They take turns in it
+            whenever they wait: one that computes, or blocks in C, stops the others.
 
-    Raises UnsupportedPlatform where another package (gevent, eventlet) has replaced the
-    interpreter's locks.
+    Raises UnsupportedPlatform if another package (gevent, eventlet) has replaced the interpreter's
+    locks.
     """
     threads_patching.refuse_green_threads()
     for name in threads_patching.GREEN_PATCHERS - _guarded:
