@@ -40,10 +40,10 @@ def install(policy: "Policy | None" = None) -> bool:
 
     May be called again at any time, by any thread, also to change the policy.
 
-    Returns True when the GIL is scheduled now, False on a free-threaded build, where nothing was
-    done, whether its GIL is on or not, and with CPYTHONPLUS_DISABLE set.  Raises
-    UnsupportedPlatform with the reason where the interpreter or the system is not as expected
-    (checked with a probe); then nothing has been changed.
+    Returns True if the GIL is scheduled now.  Returns False, and does nothing, on a free-threaded
+    build, whether its GIL is on or not, and with CPYTHONPLUS_DISABLE set.  Raises
+    UnsupportedPlatform with the reason if the interpreter or the system is not as expected (checked
+    with a probe); then nothing has been changed.
     """
     if policy is None:
         return install_numbers({})
@@ -118,6 +118,6 @@ def statistics() -> "Statistics":
 
 
 def reset_statistics() -> None:
-    """Count from zero again, but for the times kept by each thread."""
+    """Count from zero again, except the times kept by each thread."""
     if _native is not None:
         _native.gil_reset_statistics()

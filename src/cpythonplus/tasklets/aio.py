@@ -105,11 +105,12 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
     """Call a function in a tasklet of this thread; return a future of its result, to be awaited.
 
     It is called in a coroutine. From then on the tasklets of the thread have their turns in the
-    running loop, which may be any loop with add_reader(). The tasklet's context is a copy of the
-    caller's. If the future is cancelled, the tasklet is killed (it gets TaskletExit in its wait, at
-    its next turn); if the tasklet is killed, the future is cancelled. A tasklet that outlives the
-    loop goes on like any other, and its exception goes to the main tasklet. RuntimeError if no
-    event loop runs; TypeError if `func` cannot be called.
+    running loop, which may be any loop with add_reader(). While no tasklet can run, the loop does
+    nothing for them. The tasklet's context is a copy of the caller's. If the future is cancelled,
+    the tasklet is killed (it gets TaskletExit in its wait, at its next turn); if the tasklet is
+    killed, the future is cancelled. A tasklet that outlives the loop goes on like any other, and
+    its exception goes to the main tasklet. RuntimeError if no event loop runs; TypeError if `func`
+    cannot be called.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()

@@ -144,21 +144,22 @@ _replacer = _Threads()
 
 
 def patch() -> None:
-    """Have `threading`, `queue` and what was imported from them use the native types from now on.
+    """Make `threading`, `queue` and names imported from them use the native types from now on.
 
     Lock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when they are
     imported, and in every loaded module that took one of them by ``from threading import Lock`` or
     the like.  RLock stays the function that it is, and makes native objects.  Condition,
     Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue stay the
-    classes that they are, and make native objects when they are called; their subclasses, those
-    that exist among them, are standard classes over native locks.  Before 3.13 `queue` gets
-    ShutDown too.  Objects that exist go on working, and mix with native ones.
+    classes that they are, and make native objects when they are called; their subclasses, also
+    existing ones, are standard classes over native locks.  Before 3.13 `queue` gets ShutDown too.
+    Existing objects go on working, and mix with native ones.
 
-    May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
-    A forked child is patched as its parent is.  With CPYTHONPLUS_DISABLE set it does nothing.
+    It may be called again, by any thread, at any time.  The sooner it is called, the more it
+    reaches.  A forked child is patched like its parent.  With CPYTHONPLUS_DISABLE set it does
+    nothing.
 
-    Raises UnsupportedPlatform, with the reason and having changed nothing, where there are no
-    native types, and where another package (gevent, eventlet) has replaced the interpreter's locks.
+    Raises UnsupportedPlatform, with the reason, if there are no native types, or if another package
+    (gevent, eventlet) has replaced the interpreter's locks; then nothing has been changed.
     """
     if skipped("threads.patch()"):
         return
@@ -184,7 +185,7 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Restore the standard types wherever ``patch`` replaced them and no other code has since.
+    """Restore the standard types that ``patch`` replaced, unless other code has replaced them.
 
     Native objects that exist go on working, and modules that imported a native type after the patch
     keep it.  Does nothing when not patched.
@@ -198,7 +199,7 @@ def patched() -> bool:
 
 
 def refuse_green_threads() -> None:
-    """Raise UnsupportedPlatform where another package has replaced the interpreter's locks."""
+    """Raise UnsupportedPlatform if another package has replaced the interpreter's locks."""
     owner = getattr(_thread.allocate_lock, "__module__", "another package")
     if owner != "_thread":
         raise UnsupportedPlatform(f"the interpreter's locks have been replaced by {owner}")

@@ -19,17 +19,17 @@ _files: dict[int, reporting.TextFile | None] = {}
 
 
 def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
-    """Have `dump` called whenever this process gets the signal, until `dump_off`.
+    """Call `dump` whenever this process gets the signal, until `dump_off`.
 
-    signum: `signal.SIGUSR1`, say. file: default what sys.stderr is then. A thread of its own does
-    it, so it works while all of the program's threads wait in locks or in C calls; not while C
-    code holds the GIL. Signals that come during a dump cause one more. System calls of the
-    program are restarted where Linux does that (SA_RESTART). After a fork by `os.fork` parent and
-    child both have it; in a child that C code forks the signal is ignored, and a program that is
-    executed has its default action again. `signal.signal` takes the signal back.
+    signum: for example `signal.SIGUSR1`. file: default sys.stderr at the time of the dump. A thread
+    of its own makes the dump, so it works while all of the program's threads wait in locks or in C
+    calls, but not while C code holds the GIL. Signals that come during a dump cause one more dump.
+    System calls of the program are restarted if Linux restarts them (SA_RESTART). After a fork by
+    `os.fork` it works in parent and child; in a child that C code forks the signal is ignored, and
+    a program that is executed has the default action again. `signal.signal` takes the signal back.
 
-    Raises ValueError for no signal's number and for one that cannot be used so, OSError if
-    there can be no thread.
+    Raises ValueError for an invalid signal number and for a signal that cannot be used for this,
+    OSError if there can be no thread.
     """
     if signum not in signal.valid_signals() or signum in REFUSED:
         raise ValueError(f"stacks cannot be printed on signal {signum!r}")
@@ -44,7 +44,7 @@ def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
 
 
 def dump_off(signum: int) -> bool:
-    """Put the handler back that the signal had before `dump_on`, also one of `signal.signal`.
+    """Restore the handler that the signal had before `dump_on`, also one of `signal.signal`.
 
     Returns whether `dump_on` was in effect. A handler that was set since stays.
     """

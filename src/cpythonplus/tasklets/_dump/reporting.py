@@ -86,13 +86,12 @@ class ChannelReport:
 class TaskletReport:
     """One tasklet, and how many others are like it.
 
-    address: as in its repr.  function: what it was made for, None for main; defined_at: where that
-    is, if Python code.  begun: whether it has run yet.  channel: what it waits on while it is
-    sending, receiving or acquiring.
-    waited_ns: for how long it has been blocked or paused, in nanoseconds,
-    good to 4 ms.  stack: outermost first.  more: so many of the same thread have the same function,
-    state and stack and wait on channels made at the same place, and are not listed;
-    more_waited_ns: the longest that one of those has waited.
+    address: as in its repr.  function: the one it was made for, None for main; defined_at: its
+    place, if it is Python code.  begun: whether it has run yet.  channel: the one it waits on while
+    it is sending, receiving or acquiring.  waited_ns: for how long it has been blocked or paused,
+    in nanoseconds, exact to 4 ms.  stack: outermost first.  more: number of tasklets of the same
+    thread that are not listed, because they have the same function, state and stack, and wait on
+    channels made at the same place; more_waited_ns: the longest wait among those.
     """
 
     address: int
@@ -114,8 +113,8 @@ class ThreadReport:
     """One thread.
 
     ident, native_id: as of threading.get_ident() and get_native_id().  name: None if `threading`
-    does not know it.  waits_for_threads: nothing of it is runnable, it sleeps until another thread
-    changes that.  tasklets: the current one, the runnable ones in their order, main, then those
+    does not know it.  waits_for_threads: it has no runnable tasklet, and sleeps until another
+    thread changes that.  tasklets: the current one, the runnable ones in their order, main, then those
     that are blocked or paused; empty if the thread has never used any.  stack: what the thread runs
     now, outermost first.
     """
@@ -135,7 +134,7 @@ def report(*, all_threads: bool = True) -> tuple[ThreadReport, ...]:
     """Return what each thread and each of its tasklets does now, the calling thread first.
 
     all_threads: False for the calling thread alone. Tasklets that are alike are counted after the
-    second (see `TaskletReport.more`). Those that have not begun and are in no queue are not listed.
+    second (see `TaskletReport.more`). Tasklets that have not begun, in no queue, are not listed.
     For a service's log: `json.dumps([dataclasses.asdict(thread) for thread in report()])`.
     """
     return taken(ALL if all_threads else OWN)
@@ -217,7 +216,7 @@ def dump(file: TextFile | None = None, *, all_threads: bool = True) -> None:
     """Print what each thread and each of its tasklets does, with their stacks.
 
     file: default sys.stderr. all_threads: False for the calling thread alone. Nothing is switched;
-    what `file.write` raises comes through. See `report` for what is listed.
+    exceptions of `file.write` are passed on. `report` tells which tasklets are listed.
     """
     write(text(report(all_threads=all_threads)), file)
 

@@ -41,8 +41,8 @@ Wrap = Callable[[Any], Any]
 def pickling(*, code: Literal["name", "value"] = "name") -> Iterator[None]:
     """Within the block, pickle the code of functions by name, or by value.
 
-    By value a tasklet goes on with the code that it began with, also where the module has changed
-    since. It may be entered again inside of itself. ValueError for another word.
+    By value a tasklet goes on with the code that it began with, even if the module has changed
+    since. Blocks may be nested. ValueError for another word.
     """
     if code not in ("name", "value"):
         raise ValueError(f"code is 'name' or 'value', not {code!r}")

@@ -66,7 +66,7 @@ def _loops() -> Loops:
 
 
 def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
-    """Have threads whose tasklets begin to wait from now on use another event loop.
+    """Make threads whose tasklets begin to wait from now on use another event loop.
 
     factory: makes a loop with add_reader(), such as `uvloop.new_event_loop`; None: asyncio's own
     selector loop, the default.  TypeError if it cannot be called.

@@ -38,7 +38,7 @@ def patch(
     time: bool = True,
     subprocess: bool = True,
 ) -> None:
-    """Have the standard modules, and what was imported from them, block only the tasklet.
+    """Make the standard modules, and names imported from them, block only the tasklet.
 
     socket: the class `socket.socket`, and so all that is made of it.  dns: `socket.getaddrinfo`,
     `gethostbyname` and the like.  ssl: `ssl.SSLSocket` and its contexts; only with `socket`.
@@ -46,9 +46,9 @@ def patch(
     `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.  subprocess:
     `os.waitpid` and the like, so that `subprocess` waits for processes, and the pipes to them.
 
-    Replaced is each global of a loaded module that is the standard object, and what is imported
-    later. Objects that exist already stay what they are. May be called again, by any thread: areas
-    are added.
+    Each global of a loaded module that is the standard object is replaced, also in modules that are
+    imported later. Objects that exist already stay what they are. It may be called again, by any
+    thread: areas are added.
     """
     wanted = {
         "socket": socket,
@@ -74,7 +74,7 @@ def patch(
 
 
 def unpatch() -> None:
-    """Restore the standard objects wherever patch() replaced them and no other code has since.
+    """Restore the standard objects that patch() replaced, unless other code has replaced them.
 
     Sockets that were made meanwhile go on working. Does nothing when not patched.
     """

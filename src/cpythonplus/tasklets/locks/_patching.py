@@ -142,7 +142,7 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
 
 
 def unpatch() -> None:
-    """Restore what ``patch`` replaced, wherever no other code has replaced it since.
+    """Restore what ``patch`` replaced, unless other code has replaced it since.
 
     Objects that exist go on working.  Does nothing when not patched.
     """

@@ -64,9 +64,9 @@ else:
             self.not_empty = _Gate(self.mutex, lambda: self.is_shutdown and not self._qsize())
 
         def shutdown(self, immediate: bool = False) -> None:  # noqa: FBT001, FBT002  # as in 3.13
-            """Have put() raise ShutDown from now on, and get() once nothing is left.
+            """Make put() raise ShutDown from now on, and get() once nothing is left.
 
-            immediate: forget what is left; it counts as done.
+            immediate: drop the items that are left; they count as done.
             """
             with self.mutex:
                 self.is_shutdown = True
