@@ -73,7 +73,7 @@ class AtomicStatistics:
     """Atomic sections that have ended.
 
     contended: a thread waited for the GIL meanwhile.  overlong: longer than the configured limit.
-    abandoned: their thread ended inside.  longest_ns is exact to a tick of the coarse clock.
+    abandoned: their thread ended inside.  longest_ns is accurate to a tick of the coarse clock.
     """
 
     sections: int = 0
@@ -85,7 +85,7 @@ class AtomicStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Data):
-    """The counts of the time for which the GIL was scheduled.
+    """Counters that run while the GIL is scheduled.
 
     switches: acquisitions by another thread than the last holder.  forced_switches: releases that
     had been requested.  requests: drop requests made; immediate_requests: of these, at once instead

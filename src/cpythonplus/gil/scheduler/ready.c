@@ -7,9 +7,9 @@
  * A debt counts the time for which waiters are overtaken: `to_heavier` by any lighter thread, `to_handlers` (level 1)
  * by level 0.  plus_ready_count updates it whenever the holder or the queue changes.  It is paid back: `to_heavier` by
  * holds that overtake nobody, at the rate that batch_share asks for, `to_handlers` by holds of handlers, one to one.
- * When enough is owed, the next grant goes to an overtaken waiter, and its run is protected from requests until the
- * debt is paid.  Handlers come before heavier threads, among which the one that has waited longest is chosen, whatever
- * its level.
+ * When enough is owed, the next grant goes to an overtaken waiter, and its run is protected from requests for
+ * plus_ready_protected_ns().  Handlers come before heavier threads, among which the one that has waited longest is
+ * chosen, whatever its level.
  */
 #include "ready.h"
 

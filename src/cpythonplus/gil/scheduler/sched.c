@@ -236,7 +236,7 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     }
 }
 
-/* The thread stays the warden: it comes back at once. */
+/* A warden stays the warden, because it comes back at once. */
 static void
 leave_to_ask(struct plus_thread *thread)
 {

@@ -71,7 +71,7 @@ plus_sched_may_ask(void);
 
 /* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has
  * to be told and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.
- * These make no system call, so they leave errno alone. */
+ * They call no library function, so errno stays as it is. */
 bool
 plus_sched_acquired_alone(void);
 bool

@@ -89,7 +89,7 @@ class TaskletReport:
     address: as in its repr.  function: the one it was made for, None for main; defined_at: its
     place, if it is Python code.  begun: whether it has run yet.  channel: the one it waits on while
     it is sending, receiving or acquiring.  waited_ns: for how long it has been blocked or paused,
-    in nanoseconds, exact to 4 ms.  stack: outermost first.  more: number of tasklets of the same
+    in nanoseconds, accurate to 4 ms.  stack: outermost first.  more: number of tasklets of the same
     thread that are not listed, because they have the same function, state and stack, and wait on
     channels made at the same place; more_waited_ns: the longest wait among those.
     """
@@ -114,9 +114,9 @@ class ThreadReport:
 
     ident, native_id: as of threading.get_ident() and get_native_id().  name: None if `threading`
     does not know it.  waits_for_threads: it has no runnable tasklet, and sleeps until another
-    thread changes that.  tasklets: the current one, the runnable ones in their order, main, then those
-    that are blocked or paused; empty if the thread has never used any.  stack: what the thread runs
-    now, outermost first.
+    thread changes that.  tasklets: the current one, the runnable ones in their order, main, then
+    those that are blocked or paused; empty if the thread has never used any.  stack: the thread's
+    present stack, outermost first.
     """
 
     ident: int

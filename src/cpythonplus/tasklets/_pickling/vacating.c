@@ -17,7 +17,7 @@
  *      queue meanwhile: senders find it as before, and kill() and throw() reach it.
  *
  * If a program asks for its frame object, the tasklet is put on a C stack again (plus_seat), parked in the call that
- * returns the snapshot's value.
+ * gives the snapshot its value.
  *
  * A vacated tasklet still counts as begun: as garbage it gets TaskletExit, and so does one that its thread leaves
  * behind. For this, and for reports, vacated tasklets are in a list.

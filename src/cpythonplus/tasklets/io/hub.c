@@ -86,7 +86,7 @@ plus_look_soon(struct plus_scheduler *sched)
     uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->loop.looked_ns;
 
     sched->loop.look_in = LOOK_EVERY_SWITCHES;
-    /* Code that the loop calls may switch to a tasklet that is still runnable when the loop goes on, and sleeps. */
+    /* Code that the loop calls may switch to a tasklet that is still runnable when the loop goes on to sleep. */
     if (sched->loop.sleeps) {
         plus_hub_rouse(sched);
     }

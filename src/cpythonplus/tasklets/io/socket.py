@@ -139,7 +139,7 @@ class socket(_stock.socket):
 
     def setblocking(self, flag: bool, /) -> None:  # noqa: FBT001
         """Have calls wait without end, or not at all."""
-        super().setblocking(False)  # noqa: FBT003  # the descriptor may have been shared
+        super().setblocking(False)  # noqa: FBT003  # other code may have changed it
         self._timeout = None if flag else 0.0
 
     def getblocking(self) -> bool:

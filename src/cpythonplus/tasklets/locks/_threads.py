@@ -135,7 +135,7 @@ if sys.version_info >= (3, 13):
             self._end.set()
 
         def set_done_at_fork(self) -> None:
-            """Mark as ended in a child, where it does not exist; it may have been about to end."""
+            """Mark a thread as ended that is not in the child; it may have been about to end."""
             lock = self._end._cond._lock  # type: ignore[attr-defined]  # noqa: SLF001
             if lock.locked():
                 lock._at_fork_reinit()  # noqa: SLF001

@@ -14,7 +14,7 @@
  *
  * fork: the word is kept, the waiters are forgotten (waitq.h).  So a lock that another thread had stays taken in the
  * child, like the interpreter's own: code that asks there whether something has been done (`if once.acquire(False)`)
- * gets the same answer.  Code that knows that the lock is free calls plus_lock_reinit().
+ * gets the same answer.  plus_lock_reinit() is for code that knows that the owner is gone.
  */
 #ifndef PLUS_THREADS_LOCK_H
 #define PLUS_THREADS_LOCK_H
