@@ -110,7 +110,7 @@ def active() -> bool:
 
 
 def statistics() -> "Statistics":
-    """Return what was counted since the installation, the last reset or the fork."""
+    """Return the counts since the installation, the last reset or the fork."""
     from cpythonplus.gil._stats import collect
 
     raw = _native.gil_statistics() if _native is not None else None

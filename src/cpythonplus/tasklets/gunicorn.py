@@ -38,9 +38,9 @@ class Worker(AsyncWorker):
     """Serves each connection in its own tasklet.
 
     An error of the application ends that request: the client gets status 500, gunicorn's error log
-    the traceback. So does the error of a tasklet that the application has started, which ends
-    nothing else, unless the application calls `set_error_handler()`. A request is killed
-    (TaskletExit) when it is not done `graceful_timeout` seconds after the worker was told to end.
+    the traceback. An error of a tasklet that the application has started goes to that log too, and
+    ends nothing else, unless the application calls `set_error_handler()`. A request is killed
+    (TaskletExit) if it is not done `graceful_timeout` seconds after the worker was told to end.
     """
 
     @classmethod

@@ -89,18 +89,16 @@ static struct {
     struct plus_thread *holder;      /* NULL: free */
     struct plus_thread *last_holder; /* compared, never followed */
     int holder_cpu;
-    _Atomic(struct plus_thread *)
-        granted; /* woken to take the GIL, has not arrived; cleared without
-                                              the mutex by a thread that ends */
+    /* Woken to take the GIL, has not arrived.  Cleared without the mutex by a thread that ends. */
+    _Atomic(struct plus_thread *) granted;
     uint64_t granted_ns;
     unsigned granted_level;
-    _Atomic bool
-        granted_polling; /* `granted` was awake when it was granted; read under switch_mutex */
+    _Atomic bool granted_polling; /* `granted` was awake then; read under switch_mutex */
 
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
     bool unheard;       /* a request to this holder was not answered in time: every waiter asks */
     uint64_t protected_until_ns; /* the holder was overtaken for too long: it is not asked before */
-    enum plus_protection protect_next; /* the thread granted last gets such a run */
+    enum plus_protection protect_next; /* for the run of the thread granted last */
 
     /* A thread that was asked during its turn and comes back as soon as another has taken the GIL. */
     _Atomic(struct plus_thread *) returning; /* compared, never followed */

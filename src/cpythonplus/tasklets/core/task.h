@@ -187,7 +187,7 @@ struct plus_scheduler {
     struct plus_idle idle;
     struct plus_stack_pool stacks;
     struct plus_tasklet *vacated; /* list of those without a C stack, borrowed; or NULL */
-    struct {                      /* own_stack.c's */
+    struct {                      /* written by own_stack.c */
         size_t trim_at;           /* stacks in use at which to look for cold ones again */
         bool fits;                /* the stacks' size fits the address space */
     } room;

@@ -46,7 +46,7 @@ class StreamServer:
     tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
 
     Raises OSError when it cannot listen, ValueError for a limit below 1 and for a socket that does
-    not listen, TypeError for a `handle` that cannot be called and for what is no listener or limit.
+    not listen, TypeError for a `handle` that cannot be called and for an invalid listener or limit.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class StreamServer:
             self._acceptor = tasklet(self._accept_all)()
 
     def serve_forever(self) -> None:
-        """Accept until stop() is called, by whatever tasklet or thread."""
+        """Accept until stop() is called, by any tasklet or thread."""
         self.start()
         self._end.wait()
 

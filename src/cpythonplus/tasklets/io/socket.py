@@ -138,7 +138,7 @@ class socket(_stock.socket):
         return self._timeout
 
     def setblocking(self, flag: bool, /) -> None:  # noqa: FBT001
-        """Have calls wait without end, or not at all."""
+        """Make calls wait without limit, or not at all."""
         super().setblocking(False)  # noqa: FBT003  # other code may have changed it
         self._timeout = None if flag else 0.0
 

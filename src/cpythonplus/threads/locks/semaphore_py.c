@@ -379,6 +379,6 @@ plus_semaphore_exec(PyObject *module, struct plus_threads_state *state)
     }
     int rc = plus_add_type(module, &state->bounded_semaphore, "BoundedSemaphore",
                            "threading.BoundedSemaphore", size, 0, bounded_slots, state->semaphore);
-    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
+    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* no subclasses: standard.h */
     return rc;
 }

@@ -421,6 +421,6 @@ plus_queue_exec(PyObject *module, struct plus_threads_state *state)
                       0, priority_slots, state->queue) < 0) {
         return -1;
     }
-    state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
+    state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* no subclasses: standard.h */
     return plus_store_exec(state);
 }
