@@ -13,9 +13,9 @@
  * loses its typical usage.
  *
  * A waiter decides by comparing levels.  If it is lighter than the holder, it asks at once, unless a protected run is
- * on.  If it is heavier, it waits until it has missed the GIL for as long as it may be kept waiting, or until the holder has
- * held the GIL for so long.  Threads of equal level take turns by their tickets; those of level 0 leave each other
- * alone until one misses the GIL for an interval.  A decision changes nothing: sched.c acts on it.
+ * on.  If it is heavier, it waits until it has missed the GIL for as long as it may be kept waiting, or until the
+ * holder has held the GIL for so long.  Threads of equal level take turns by their tickets; those of level 0 leave each
+ * other alone until one misses the GIL for an interval.  A decision changes nothing: sched.c acts on it.
  */
 #include "policy.h"
 
