@@ -1,6 +1,6 @@
 """The GIL, scheduled: interactive threads first, no starvation, atomic sections.
 
-Re-exports only.  The names are loaded when they are first used (PEP 562): the start-up hook of
+This file only re-exports.  A name is loaded at its first use (PEP 562): the start-up hook of
 ``cpythonplus run`` needs ``install`` and none of the data classes, whose import would cost more
 than the installation.
 """

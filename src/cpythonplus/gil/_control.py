@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["active", "install", "install_numbers", "reset_statistics", "statistics", "uninstall"]
 
-# A thread that asks for the GIL gets it within one bytecode; this is for machines that stand still.
+# A thread that asks for the GIL gets it within one bytecode; the limit is for machines that stall.
 _PROOF_LIMIT_S = 20.0
 
 
 def free_threaded() -> bool:
     """Return whether this interpreter is built to run without a GIL.
 
-    Not whether its GIL is on: it may be so for the moment of an import, or by PYTHON_GIL=1, and
-    works in another way then, too.
+    This does not tell whether its GIL is on: the GIL may be on for the time of an import, or by
+    PYTHON_GIL=1, but it works differently then.
     """
     return "t" in getattr(sys, "abiflags", "")
 
@@ -40,10 +40,10 @@ def install(policy: "Policy | None" = None) -> bool:
 
     May be called again at any time, by any thread, also to change the policy.
 
-    Returns True when the GIL is scheduled now, False on a free-threaded build, where nothing was
-    done, whether its GIL is on or not, and with CPYTHONPLUS_DISABLE set.  Raises
-    UnsupportedPlatform with the reason where the interpreter or the system is not as expected
-    (checked with a probe); then nothing has been changed.
+    Returns True if the GIL is scheduled now.  Returns False, and does nothing, on a free-threaded
+    build, whether its GIL is on or not, and with CPYTHONPLUS_DISABLE set.  Raises
+    UnsupportedPlatform with the reason if the interpreter or the system is not as expected (checked
+    with a probe); then nothing has been changed.
     """
     if policy is None:
         return install_numbers({})
@@ -71,14 +71,14 @@ def install_numbers(values: dict[str, object]) -> bool:
 
 
 def _start_and_prove() -> None:
-    _native.gil_start(*checked({}), 1)  # every waiter asks at once: so does the proof
+    _native.gil_start(*checked({}), 1)  # every waiter asks at once, so the proof's thread does
     _prove()
 
 
 def _prove() -> None:
     """Hand the GIL to a thread that asks for it, through the interpreter's own code.
 
-    Inside an atomic section no request is made, so the GIL is given up there.
+    Inside an atomic section no request is made, so this thread gives the GIL up by itself.
     """
     atomic = _native.atomic.inside()
     _native.gil_prove()
@@ -110,7 +110,7 @@ def active() -> bool:
 
 
 def statistics() -> "Statistics":
-    """Return what was counted since the installation, the last reset or the fork."""
+    """Return the counts since the installation, the last reset or the fork."""
     from cpythonplus.gil._stats import collect
 
     raw = _native.gil_statistics() if _native is not None else None
@@ -118,6 +118,6 @@ def statistics() -> "Statistics":
 
 
 def reset_statistics() -> None:
-    """Count from zero again, but for the times kept by each thread."""
+    """Count from zero again, except the times kept by each thread."""
     if _native is not None:
         _native.gil_reset_statistics()

@@ -1,6 +1,6 @@
 """The numbers of a policy: names, defaults, bounds.
 
-Apart from ``Policy`` itself so that the start-up hook can check and use them without importing
+They are apart from ``Policy`` so that the start-up hook can check and use them without importing
 ``dataclasses``.
 """
 
@@ -82,7 +82,7 @@ def _checked_one(limit: Limit, value: object) -> float:
 
 
 def read(text: str) -> dict[str, object]:
-    """Return the fields that `slice_us=5000,spin_us=0` gives; ValueError says what is wrong."""
+    """Return the fields in a text like `slice_us=5000,spin_us=0`; ValueError says what is wrong."""
     kinds = {limit.name: type(limit.default) for limit in LIMITS}
     values: dict[str, object] = {}
     for pair in text.split(","):
@@ -102,5 +102,5 @@ def read(text: str) -> dict[str, object]:
 
 
 def written(values: "Mapping[str, object]") -> str:
-    """Return the text that `read` makes the values of."""
+    """Return the text from which `read` makes these values."""
     return ",".join(f"{name}={value!r}" for name, value in values.items())

@@ -13,10 +13,10 @@ _DEFAULT = {limit.name: limit.default for limit in LIMITS}
 class Policy:
     """The numbers that the scheduler goes by.
 
-    Whoever has used less of the GIL lately goes before whoever has used more, and interrupts it at
-    once; threads that use it alike take turns.  What was used fades while a thread stays away from
-    the GIL, as fast as it came.  So a thread that answers requests counts as *interactive*, also
-    where each of them computes for 50 ms, and one that never rests as *batch*.
+    A thread that has used less of the GIL lately goes before one that has used more, and interrupts
+    it at once; threads that use it alike take turns.  Past use fades while a thread stays away from
+    the GIL, as fast as it grew.  So a thread that answers requests counts as *interactive*, even if
+    each request computes for 50 ms, and a thread that never rests counts as *batch*.
 
     slice_us: one turn among threads that use the GIL alike, in microseconds (100 to 10,000,000); at
         least ``sys.getswitchinterval()`` whatever it says.

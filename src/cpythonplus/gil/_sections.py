@@ -77,10 +77,10 @@ def _decorate(function: Callable[P, R], section: Callable[[], Any] | None = None
 
 
 class LockAtomic:
-    """What ``atomic`` is on a free-threaded build: one re-entrant lock for the whole process.
+    """The form of ``atomic`` on a free-threaded build: one re-entrant lock for the whole process.
 
     Atomic sections exclude each other, and nothing else: other threads run beside them.  The lock
-    is not given up around a blocking call.
+    stays taken during a blocking call.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class LockAtomic:
         return getattr(self._local, "depth", 0) > 0
 
     def configure(self, *, limit_ms: float = 20.0, report: object = None) -> None:
-        """Accept what the GIL build takes; sections are not timed here."""
+        """Accept the arguments of the GIL build; sections are not timed here."""
         if not 0.0 < limit_ms <= _MAX_LIMIT_MS:
             raise ValueError("limit_ms must be above 0 and at most 1e9")
         if report is not None and not callable(report):
@@ -141,7 +141,7 @@ class LockSection:
 
 
 class _NoAtomic(LockAtomic):
-    """What ``atomic`` is where a GIL exists that cannot be held: each use says so."""
+    """The form of ``atomic`` without the extension module: each use raises UnsupportedPlatform."""
 
     def enter(self) -> None:
         raise UnsupportedPlatform("the GIL cannot be held here: the extension module is missing")
@@ -151,7 +151,7 @@ if TYPE_CHECKING:
     from cpythonplus._native import atomic
 elif free_threaded():
     atomic = LockAtomic()
-    # Nobody else is inside when a process forks, as with a GIL: the child could not leave for them.
+    # As with a GIL, no other thread is inside at a fork: the child could not leave for it.
     os.register_at_fork(
         before=atomic.enter, after_in_parent=atomic.leave, after_in_child=atomic.leave
     )

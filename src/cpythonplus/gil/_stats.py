@@ -1,4 +1,4 @@
-"""What the scheduler counts."""
+"""The scheduler's statistics."""
 
 import threading
 from dataclasses import dataclass, field
@@ -19,8 +19,7 @@ __all__ = [
 ThreadClass = Literal["interactive", "batch"]
 RawTimes = tuple[int, int, int, int, int]
 RawThread = tuple[int, int, int, int, int, int, int, int]
-# As the C half gives it: six counters, (waits, holds) of both classes,
-# the threads, the atomic sections.
+# The C half's tuple: six counters, (waits, holds) of both classes, threads, atomic sections.
 RawStatistics = tuple[
     tuple[int, int, int, int, int, int],
     tuple[RawTimes, RawTimes],
@@ -73,8 +72,8 @@ class ThreadStatistics:
 class AtomicStatistics:
     """Atomic sections that have ended.
 
-    contended: somebody waited for the GIL meanwhile.  overlong: longer than the configured limit.
-    abandoned: their thread ended inside.  longest_ns is good to a tick of the coarse clock.
+    contended: a thread waited for the GIL meanwhile.  overlong: longer than the configured limit.
+    abandoned: their thread ended inside.  longest_ns is accurate to a tick of the coarse clock.
     """
 
     sections: int = 0
@@ -86,7 +85,7 @@ class AtomicStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Statistics(Data):
-    """What was counted while the GIL was scheduled.
+    """Counters that run while the GIL is scheduled.
 
     switches: acquisitions by another thread than the last holder.  forced_switches: releases that
     had been requested.  requests: drop requests made; immediate_requests: of these, at once instead
@@ -120,7 +119,7 @@ def _thread_statistics(raw: RawThread, names: dict[int, str]) -> ThreadStatistic
 
 
 def collect(raw: RawStatistics | None, *, active: bool) -> Statistics:
-    """Turn what the C half counted (None: there is none) into a value, with threads' names."""
+    """Turn the C half's counts (None: there is none) into a value, with threads' names."""
     if raw is None:
         return Statistics()
     names = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}

@@ -1,39 +1,42 @@
 /* `atomic`: sections of code in which the interpreter does not take the GIL away.
  *
- *   atomic()  ->  a section; `with` enters and leaves it
- *   atomic(f) ->  f, run inside a section (the Python half makes the wrapper)
+ *   atomic()     returns a section; `with` enters and leaves it
+ *   atomic(f)    returns f wrapped to run inside a section (the Python half makes the wrapper)
  *   atomic.enter(), atomic.leave()
  *
  * The state is a depth and a word `wanted` in the thread's record (struct plus_thread), not in the section: a thread is
- * inside as long as its depth is above 0, whatever objects it was entered with.  Depth 0 -> 1 begins, 1 -> 0 ends; what
- * lies in between only counts.  The thread itself writes its depth, with the GIL held; waiters read it under the GIL's
- * mutex, of the holder only: a thread that blocks inside has given the GIL up, and holds nobody up.
+ * inside as long as its depth is above 0, whatever objects it entered with.  Depth 0 -> 1 begins a section, 1 -> 0 ends
+ * it; other changes only count.  The thread itself writes its depth, with the GIL held.  Waiters read only the holder's
+ * depth, under the GIL's mutex: a thread that blocks inside a section has given the GIL up and holds nobody up.
  *
  *   enter     stores the depth, then reads whether the GIL was asked for.  If it was, the interpreter has the request
- *             already and would act on it inside: so the GIL is given up once and taken again, which withdraws it.
- *   a waiter  stores `asked`, then reads the depth (sched.c:ask_holder).  Inside, it stores `wanted`, takes a request
- *             of its own back, and the interpreter is told that its wait was ended for nothing.
- *   leave     stores the depth, then reads `wanted`.  If it is set, the GIL is given up until another thread has taken
- *             it, or for 5 ms: a sleeper takes longer to wake than this thread to enter again.
+ *             already and would act on it inside; so the thread gives the GIL up once and takes it again, which
+ *             withdraws the request.
+ *   waiter    stores `asked`, then reads the depth (sched.c:ask_holder).  If the holder is inside, the waiter stores
+ *             `wanted` and withdraws its own request, and the interpreter is told of a spurious wake-up.
+ *   leave     stores the depth, then reads `wanted`.  If it is set, the thread gives the GIL up until another thread
+ *             has taken it, or for 5 ms: a sleeper takes longer to wake than this thread to enter again.
  *
- * All four are sequentially consistent, so of each pair at least one side sees the other.
+ * All of these are sequentially consistent, so in each pair at least one side sees the other.
  *
- * A section object remembers which thread entered it, and how often: left by another one (a generator that was
- * suspended inside, and resumed there), or dropped while it is entered (an interrupt between __enter__ and the block),
- * it ends what it began, in that thread's record, under the registry's lock.  A thread that ends inside is counted as
- * abandoned, and another one may enter its section.
+ * A section object remembers which thread entered it, and how often.  If another thread leaves it (a generator that was
+ * suspended inside, and resumed there), or if it is dropped while entered (an interrupt between __enter__ and the
+ * block), it ends its part in the record of the thread that entered, under the registry's lock.  A thread that ends
+ * inside is counted as abandoned, and another thread may enter its section.
  *
- * Everything here runs with the GIL held, which also guards the counters and the free lists.  A report of an overlong
- * section is made after the GIL was handed over, by the thread that left it, outside of the section.
+ * Everything here runs with the GIL held, which also guards the counters and the free lists.  The thread that left an
+ * overlong section reports it after handing the GIL over, outside of the section.
  *
- * Each interpreter has its own entry object, and in it what else must not be shared: types, free sections, reporter. An
- * interpreter may have an allocator of its own, and end before the others.  Counts are the process's.
+ * Each interpreter has its own entry object, which holds everything that interpreters must not share: types, free
+ * sections, reporter.  An interpreter may have an allocator of its own, and end before the others.  The counts are per
+ * process.
  *
- * Durations come from the coarse clock: 3 ns instead of 21 for each of two readings, for sections that shall cost
- * little more than nothing; it ticks every 1 to 10 ms, and limits are that long.
+ * Durations come from the coarse clock, since a section shall cost next to nothing: each of the two readings takes 3 ns
+ * instead of 21.  It ticks every 1 to 10 ms, and limits are as long as that.
  *
- * Rejected: a lock, which excludes only who takes it; a long switch interval while inside, which is the process's, is
- * seen by programs, and changes nothing for who is waiting already; a free list for all interpreters, see above.
+ * Rejected: a lock, which excludes only threads that take it; a long switch interval while inside, which is
+ * process-wide, visible to programs, and without effect on threads that wait already; one free list for all
+ * interpreters, because of their allocators.
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
@@ -50,9 +53,9 @@
 struct entry;
 
 typedef struct section {
-    PyObject_HEAD struct entry *home; /* strong; not while it is free */
-    uint64_t owner;                   /* serial of the thread that is inside; 0: nobody */
-    uint32_t count;                   /* how often it entered through this object */
+    PyObject_HEAD struct entry *home; /* strong; unset while the section is on the free list */
+    uint64_t owner;                   /* serial of the thread that is inside; 0: none */
+    uint32_t count;                   /* how often `owner` entered through this object */
     struct section *next_free;
 } section;
 
@@ -72,7 +75,7 @@ static struct {
 } counts;
 
 static bool prepared;
-static entry *mains; /* the main interpreter's, kept for good: what sections from C are told to */
+static entry *mains; /* the main interpreter's, kept for good; sections from C report to it */
 
 /* ------------------------------------------------------------------------------------------------
  * Entering and leaving
@@ -99,8 +102,8 @@ static void
 enter(struct plus_thread *self)
 {
     if (plus_sched_atomic_enter(self)) {
-        /* Somebody asked for the GIL before the section began: it goes to them now, and taking it
-         * again withdraws the request. */
+        /* The GIL was asked for before the section began: it goes to the waiter now, and taking it again
+         * withdraws the request. */
         Py_BEGIN_ALLOW_THREADS
         Py_END_ALLOW_THREADS
     }
@@ -138,7 +141,7 @@ hand_over(struct plus_thread *self)
     Py_END_ALLOW_THREADS
 }
 
-/* `e` stays until this returns: whoever calls it has a reference. */
+/* The caller has a reference to `e`, so `e` stays until this returns. */
 static void
 leave(const entry *e, struct plus_thread *self)
 {
@@ -160,7 +163,7 @@ leave(const entry *e, struct plus_thread *self)
     }
 }
 
-/* The calling thread's record; NULL with MemoryError. */
+/* Returns the calling thread's record, or NULL with MemoryError. */
 static struct plus_thread *
 own_record(void)
 {
@@ -191,7 +194,7 @@ plus_atomic_let_go(void)
     struct plus_thread *self = plus_thread_self();
 
     if (atomic_load_explicit(&self->atomic_depth, memory_order_relaxed) > 0) {
-        leave(mains, self); /* else atomic.leave() has done it */
+        leave(mains, self); /* at depth 0 atomic.leave() has ended the section already */
     }
 }
 
@@ -199,8 +202,8 @@ plus_atomic_let_go(void)
  * The section object
  */
 
-/* With the GIL held, under the registry's lock.  Whoever waits for the section waits for the GIL, which
- * is ours: there is nothing to hand over. */
+/* Called with the GIL held, under the registry's lock.  A thread that waits for the section waits for the GIL, which
+ * we hold: there is nothing to hand over. */
 static void
 end_elsewhere(struct plus_thread *thread, void *argument)
 {
@@ -230,7 +233,7 @@ note_presence(struct plus_thread *thread, void *is_there)
     *(bool *)is_there = true;
 }
 
-/* The thread that entered it may have ended inside, or have been left behind by a fork. */
+/* Returns false if the thread that entered the section has ended inside, or was left behind by a fork. */
 static bool
 is_entered_elsewhere(const section *s, const struct plus_thread *self)
 {
@@ -255,7 +258,7 @@ section_enter(PyObject *op, PyObject *ignored)
         return PyErr_Format(PyExc_RuntimeError,
                             "atomic section is already entered in another thread");
     }
-    /* Before enter() lets another thread run. */
+    /* Set before enter(), which may let another thread run. */
     s->count = s->owner == self->serial ? s->count + 1u : 1u;
     s->owner = self->serial;
     enter(self);
@@ -290,7 +293,7 @@ section_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 new_section(entry *e)
 {
-    if (prepare() < 0) { /* may let other threads run, which take from the free list too */
+    if (prepare() < 0) { /* before the free list is used: it may let other threads run */
         return NULL;
     }
     section *s = e->free_sections;
@@ -319,8 +322,8 @@ section_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     entry *home = s->home;
 
-    /* Dropped while entered: an interrupt came between __enter__ and the block that would have run
-     * __exit__. */
+    /* If the section is dropped while entered, an interrupt came between __enter__ and the block that would have
+     * run __exit__. */
     for (; s->count > 0; s->count--) {
         plus_threads_visit(end_elsewhere, &s->owner);
     }
@@ -429,7 +432,7 @@ entry_setup(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* 0, and `*made` is what reports to it (NULL: nothing does), or -1 with an exception. */
+/* Returns 0 and sets *made to the callable that reports to `callable`, or to NULL for None; -1 with an exception. */
 static int
 make_reporter(const entry *e, PyObject *callable, PyObject **made)
 {
@@ -477,7 +480,7 @@ entry_configure(PyObject *op, PyObject *args, PyObject *kwargs)
         e->limit_ns = (uint64_t)(limit_ms * (double)PLUS_NS_PER_MS);
     }
     if (callable != NULL) {
-        Py_XSETREF(e->reporter, made); /* last: what goes may configure, too */
+        Py_XSETREF(e->reporter, made); /* last: the old one's destructor may call configure() */
     }
     Py_RETURN_NONE;
 }
@@ -516,7 +519,7 @@ entry_dealloc(PyObject *op)
     }
     Py_XDECREF(
         (PyObject *)
-            e->section_type); /* not before: `atomic` may be called while it is being cleared */
+            e->section_type); /* not in entry_clear(): `atomic` may be called during a clear */
     type->tp_free(op);
     Py_DECREF(type);
 }

@@ -1,4 +1,4 @@
-/* What the gil room adds to the extension module. */
+/* The gil room's part of the extension module. */
 #ifndef PLUS_GIL_BINDING_H
 #define PLUS_GIL_BINDING_H
 
@@ -8,12 +8,12 @@
 
 extern PyMethodDef plus_gil_methods[];
 
-/* Adds `atomic`, which is each interpreter's own.  0, or -1 with an exception. */
+/* Adds `atomic`; each interpreter has its own.  Returns 0, or -1 with an exception. */
 int
 plus_atomic_init(PyObject *module);
 
-/* This thread's GIL is not taken away from here to plus_atomic_let_go(), as inside of a section.  Both may let other
- * threads run.  False, without an exception, where that cannot be had. */
+/* From plus_atomic_hold() to plus_atomic_let_go() the GIL is not taken away from this thread, as in an atomic section.
+ * Both may let other threads run.  Returns false, without an exception, if the GIL cannot be held. */
 bool
 plus_atomic_hold(void);
 void

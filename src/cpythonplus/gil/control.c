@@ -1,30 +1,31 @@
-/* How the scheduler is put in place, and taken out again.
+/* Installing the scheduler, and taking it out again.
  *
- *   1. find    the slots of three functions in the object that the interpreter's core lies in (slots.c).  A slot that
- *              somebody else has written: refused.
- *   2. write   ours into them.  The hooks hand everything on to libc as long as the level is OFF.
- *   3. probe   which condition variables are the GIL's: a thread of our own takes the GIL that we hold.  Its first timed
- *              wait gives `cond` and `mutex` away, its signal behind it, when we have let go, `switch_cond`, its release
- *              `cond` again.  A call that does not fit, or a dead line that is not near by CLOCK_MONOTONIC: refused.
- *   4. level   RUN or TRACK, in the GIL's mutex; then libc's sleepers on `cond` are all woken, and meet the hooks when
- *              they wait again.
- *   5. prove   (called by the Python half) that a request which the hooks make is answered: with a policy that asks at
- *              once, a thread of our own must get the GIL while the caller runs bytecode.
+ *   1. find    the slots of three functions in the object that contains the interpreter's core (slots.c).  If other
+ *              code has written one of them, the installation is refused.
+ *   2. write   our hooks into the slots.  The hooks pass every call on to libc as long as the level is OFF.
+ *   3. probe   which condition variables are the GIL's: a thread of our own takes the GIL that we hold.  Its first
+ *              timed wait shows `cond` and `mutex`; when we have released the GIL, its next signal shows
+ *              `switch_cond`, and its release signals `cond` again.  An unexpected call, or a deadline that is not
+ *              near by CLOCK_MONOTONIC, leads to a refusal.
+ *   4. level   RUN or TRACK, set under the GIL's mutex.  Then all of libc's sleepers on `cond` are woken, and call the
+ *              hooks when they wait again.
+ *   5. prove   (called by the Python half) that the interpreter answers a request of the hooks: with a policy that asks
+ *              at once, a thread of our own must get the GIL while the caller runs bytecode.
  *
- * Whatever fails, the slots get their former words back, and nothing has changed.  Where atomic sections are in use,
- * stopping goes back to TRACK instead of OFF, and the slots stay.
+ * If a step fails, the slots get their former words back, and nothing has changed.  If atomic sections are in use,
+ * stopping goes back to TRACK instead of OFF, and the slots keep the hooks.
  *
- * Who may.  Everything is called with the GIL held.  Steps 3 and 5 let go of it, so the GIL does not see to it that one
- * change is made at a time: control_lock does.  It is waited for without the GIL.  Inside of it the GIL's mutex may be
- * taken, and in that the registry's lock.
+ * Locking.  Every function is called with the GIL held.  Steps 3 and 5 release it, so the GIL does not serialise the
+ * changes: control_lock does.  Threads wait for it without the GIL.  Inside it the GIL's mutex may be taken, and inside
+ * that the registry's lock.
  *
- * fork holds the GIL's mutex and the registry's lock, so the child gets neither half changed; not control_lock, for
- * which it would have to let go of the GIL.  So a child may find a change half made: by a thread that is not there.
- * Then it takes the hooks out (abandon_change).  The interpreter makes its mutex anew later; until then it must not
- * stay locked.
+ * fork takes the GIL's mutex and the registry's lock, so the child finds neither half changed.  It does not take
+ * control_lock, for which it would have to release the GIL.  So a child may find a change that another thread of the
+ * parent had half made; then it takes the hooks out (abandon_change).  The interpreter makes a new mutex later; until
+ * then the mutex must not stay locked.
  *
- * Rejected: looking for the GIL in the interpreter's structures (a wrong offset is silent damage); believing the
- * version (a distribution may have changed it): what is watched is what is used.
+ * Rejected: finding the GIL in the interpreter's structures (a wrong offset does silent damage); trusting the version
+ * number (a distribution may have changed the code).  The probe watches the very calls that the hooks use.
  */
 #define _GNU_SOURCE
 #include "control.h"
@@ -43,11 +44,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A probe that takes longer than this has met an interpreter that works differently.  A loaded machine or a container's quota
+/* A probe that takes longer has met an interpreter that works differently.  A loaded machine or a container's quota
  * can keep its thread from running for some seconds. */
 #define PROBE_LIMIT_NS (10 * PLUS_NS_PER_S)
 
-/* All below: written with the GIL held. */
+/* All variables below are written with the GIL held. */
 static struct plus_gil the_gil; /* mutex NULL: not found yet */
 static bool slots_written;
 static bool atomic_in_use;
@@ -68,7 +69,7 @@ static struct {
 
 #define WIRES (sizeof(wires) / sizeof(wires[0]))
 
-/* Any function of the interpreter's core tells which object the core lies in. */
+/* Any function of the interpreter's core identifies the object that contains the core. */
 static const void *
 core_address(void)
 {
@@ -179,13 +180,13 @@ find_gil(char reason[PLUS_REASON_SIZE])
     if (found) {
         Py_BEGIN_ALLOW_THREADS
         found = await_word(&sighting->seen, PLUS_SEEN_RELEASED);
-        if (found) { /* it needs the GIL no more */
+        if (found) { /* the probe's thread needs the GIL no more */
             plus_own_thread_join(&probe->thread, PLUS_OWN_THREAD_NO_LIMIT);
         }
         Py_END_ALLOW_THREADS
     }
     if (!found) {
-        /* The thread may still write to its sighting: it is left to it. */
+        /* The thread may still write to its sighting, so the thread keeps it. */
         plus_own_thread_let_go(&probe->thread);
         snprintf(reason, PLUS_REASON_SIZE,
                  "the interpreter does not wait for its GIL as expected (step %u of 3 not seen)",
@@ -204,7 +205,7 @@ find_gil(char reason[PLUS_REASON_SIZE])
 }
 
 /* ------------------------------------------------------------------------------------------------
- * One change at a time.  The probe lets go of the GIL, so the GIL does not see to that.
+ * One change at a time, by a lock of its own: the probe releases the GIL.
  */
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -234,7 +235,7 @@ end_change(void)
  * fork
  */
 
-/* Under the registry's lock, which a fork holds throughout: the mutex that it locked. */
+/* The mutex that the fork locked.  Guarded by the registry's lock, which the fork holds throughout. */
 static pthread_mutex_t *forks_mutex;
 
 static void
@@ -266,7 +267,7 @@ after_fork_parent(void)
     unlock(mutex);
 }
 
-/* Another thread was half way through a change and does not live here: back to the beginning. */
+/* Runs in a child.  If another thread of the parent was half way through a change, undo the installation. */
 static void
 abandon_change(void)
 {
@@ -275,7 +276,7 @@ abandon_change(void)
     if (owner != NULL && owner == plus_thread_if_known()) {
         return;
     }
-    pthread_mutex_init(&control_lock, NULL); /* perhaps locked by one that waited for the GIL */
+    pthread_mutex_init(&control_lock, NULL); /* a thread that waited for the GIL may have held it */
     if (owner == NULL) {
         return;
     }
@@ -286,8 +287,8 @@ abandon_change(void)
     atomic_store(&control_owner, NULL);
 }
 
-/* The interpreter makes its mutex anew a little later; until then, and in a child of C code that
- * never tells the interpreter, it must not stay locked. */
+/* Unlocks the GIL's mutex.  The interpreter makes a new one a little later; until then, and in a child of C code
+ * that never tells the interpreter, the mutex must not stay locked. */
 static void
 after_fork_child(void)
 {
@@ -303,8 +304,7 @@ static const struct plus_fork_hooks fork_hooks = {before_fork, after_fork_parent
  * Levels
  */
 
-/* Finds the slots and the GIL, unless that was done before.  `known`: a GIL that need not be looked for,
- * or NULL. */
+/* Finds the slots and the GIL, unless that was done before.  `known` is a GIL that was found before, or NULL. */
 static int
 prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
 {
@@ -312,7 +312,8 @@ prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
         return 0;
     }
     plus_threads_on_exit(plus_sched_forget);
-    plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF); /* an old address would hide the calls */
+    plus_hooks_set(&(struct plus_gil){0},
+                   PLUS_HOOKS_OFF); /* a stale address would hide the calls */
     if (find_slots(reason) < 0 || write_slots(reason) < 0) {
         return -1;
     }
@@ -326,7 +327,7 @@ prepare(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
-/* Before any record is made; then the calling thread has one. */
+/* Called before any record is made; afterwards the calling thread has one. */
 static int
 prepare_records(char reason[PLUS_REASON_SIZE])
 {
@@ -345,15 +346,15 @@ prepare_records(char reason[PLUS_REASON_SIZE])
     return 0;
 }
 
-/* What every installation begins with.  After 0 the caller ends the change. */
+/* The first part of every installation.  If it returns 0, the caller must call end_change(). */
 static int
 begin_installing(const struct plus_gil *known, char reason[PLUS_REASON_SIZE])
 {
-#ifdef Py_GIL_DISABLED /* also where it is on: it may go off when an import is over */
+#ifdef Py_GIL_DISABLED /* also while the GIL is on: it may go off when an import ends */
     snprintf(reason, PLUS_REASON_SIZE, PLUS_FREE_THREADED);
     return -1;
 #endif
-    if (plus_compat_is_finalizing()) { /* the probe's thread gets no GIL any more */
+    if (plus_compat_is_finalizing()) { /* the probe's thread would not get the GIL */
         snprintf(reason, PLUS_REASON_SIZE, "the interpreter finalises");
         return -1;
     }
@@ -387,7 +388,7 @@ plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE])
     return rc;
 }
 
-/* Every thread that libc holds asleep for the GIL comes back and meets the hooks. */
+/* Wakes every thread that libc lets sleep for the GIL; it calls the hooks when it waits again. */
 static void
 set_level(enum plus_hooks_level level)
 {
@@ -449,7 +450,7 @@ plus_control_track(char reason[PLUS_REASON_SIZE])
 void
 plus_control_stop(void)
 {
-    /* An interpreter that finalises ends threads where they ask for the GIL: one may have the control lock. */
+    /* An interpreter that finalises ends threads that ask for the GIL; one of them may hold control_lock. */
     if (!slots_written || plus_compat_is_finalizing()) {
         return;
     }
@@ -481,7 +482,7 @@ plus_control_unlock(void)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * The proof: a request that the hooks make is answered by the interpreter.
+ * The proof: the interpreter answers a request that the hooks make.
  */
 
 static _Atomic uint32_t proof_taken;
@@ -496,7 +497,7 @@ run_proof(struct plus_own_thread *Py_UNUSED(self))
 
 static struct plus_own_thread proof = {.name = "cpythonplus", .run = run_proof};
 
-/* Whether it had the GIL; then it is gone. */
+/* Returns whether the proof's thread has had the GIL; if so, joins the thread. */
 static bool
 await_proof(void)
 {
@@ -513,7 +514,7 @@ await_proof(void)
 int
 plus_control_prove(void)
 {
-    /* Several threads may want a proof.  One that asks for the GIL is for all of them; one that has had it is over. */
+    /* Several threads may want a proof.  A running one serves all of them; a finished one is joined first. */
     await_proof();
     if (plus_own_thread_runs(&proof)) {
         return 0;

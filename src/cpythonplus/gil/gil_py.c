@@ -33,7 +33,7 @@ gil_start(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* In the child: the Python half installs and proves; what it raises is the reason. */
+/* Runs in the child: the Python half installs and proves; the text of its exception is the reason. */
 static int
 call_rehearsal(void *argument, char *reason)
 {
@@ -47,10 +47,10 @@ call_rehearsal(void *argument, char *reason)
     PyObject *text = exception != NULL ? PyObject_Str(exception) : NULL;
     const char *message = text != NULL ? PyUnicode_AsUTF8(text) : NULL;
     snprintf(reason, PLUS_REASON_SIZE, "%s", message != NULL ? message : "unknown");
-    return -1; /* nothing is released: the process ends now */
+    return -1; /* nothing is released: the process exits now */
 }
 
-/* True: installed as rehearsed; False: there was no rehearsal, for want of use or of a process. */
+/* Returns True if it installed as rehearsed.  Returns False without a rehearsal: it was useless or fork failed. */
 static PyObject *
 gil_rehearse(PyObject *module, PyObject *callable)
 {
@@ -115,8 +115,8 @@ struct thread_table {
 static uint64_t
 cpu_time_ns(pid_t native_id)
 {
-    /* What pthread_getcpuclockid(3) returns, made from the kernel's number: that function follows the
-     * pthread_t, which may be gone. */
+    /* The same clock id as pthread_getcpuclockid(3) returns, computed from the kernel's thread id: that function
+     * dereferences the pthread_t, which may be gone. */
     clockid_t clock = (clockid_t)(~(unsigned)native_id << 3 | 6u);
     struct timespec ts;
 
@@ -126,7 +126,7 @@ cpu_time_ns(pid_t native_id)
     return plus_timespec_ns(&ts);
 }
 
-/* Under the registry's lock, so the thread cannot end meanwhile. */
+/* Called under the registry's lock, so the thread cannot end meanwhile. */
 static void
 copy_thread(struct plus_thread *thread, void *argument)
 {
@@ -177,7 +177,7 @@ gil_statistics(PyObject *module, PyObject *args)
 {
     PyObject *result = NULL;
     struct plus_sched_counts *counts = malloc(sizeof(*counts));
-    /* Threads that begin while we count are left for the next time. */
+    /* Threads that begin meanwhile are left out. */
     struct thread_table table = {.size = plus_threads_count() + 16u};
 
     table.rows = malloc(table.size * sizeof(*table.rows));

@@ -1,25 +1,24 @@
-/* What the interpreter's calls of pthread_cond_timedwait, _wait and _signal go to.
+/* The hooks for the interpreter's calls of pthread_cond_timedwait, _wait and _signal.
  *
- * Each compares the condition variable with two words and hands every other one on to libc; both are NULL until the GIL
- * is found.  On the GIL's own it does, by the level:
+ * Each hook compares the condition variable with two words, gil_cond and gil_switch_cond, and passes every other one on
+ * to libc; both words are NULL until the GIL is found.  For the GIL's own it depends on the level:
  *
- *                     OFF        TRACK                                     RUN
- *     timedwait       libc       libc; a time-out is kept back while       plus_sched_wait
- *                                the holder is in an atomic section
- *     wait (switch)   libc       libc                                      plus_sched_await_switch
- *     signal: taken   libc       note the holder, libc                     plus_sched_acquired, libc
- *     signal: free    libc       note the holder, libc                     plus_sched_released
+ *                      OFF     TRACK                                   RUN
+ *     timedwait        libc    libc; a time-out is withheld while      plus_sched_wait
+ *                              the holder is in an atomic section
+ *     wait (switch)    libc    libc                                    plus_sched_await_switch
+ *     signal: taken    libc    note the holder, libc                   plus_sched_acquired, libc
+ *     signal: free     libc    note the holder, libc                   plus_sched_released
  *
- * The level is read without a lock, and may have changed when libc's wait returns.  That is allowed for in both
- * directions. A thread that libc put to sleep before the level rose is woken by the broadcast of the change
- * (control.c), or by its time-out.  One that sleeps in our queue when it falls is sent back by plus_sched_stop(), and
- * waits in libc.  A waiter for the switch has no time-out: so libc's signal for it is sent at every level.
+ * The level is read without a lock, and may have changed when libc's wait returns.  Both directions are allowed for.  A
+ * thread that libc put to sleep before the level rose is woken by the broadcast of the change (control.c), or by its
+ * time-out.  A thread that sleeps in our queue when the level falls is sent back by plus_sched_stop(), and waits in
+ * libc.  A waiter for the switch has no time-out, so libc's signal for it is sent at every level.
  *
- * While the GIL is looked for (control.c), one thread is `watched`: its calls fill in a sighting, step by step, and go
- * on to libc.
+ * During the probe (control.c) one thread is `watched`: its calls fill in a sighting, step by step, and go on to libc.
  *
- * Nothing here takes a Python object.  errno is kept: libc's functions do not change it, and the interpreter looks at
- * it.
+ * Nothing here takes a Python object.  The hooks keep errno, because libc's functions do not change it and the
+ * interpreter reads it afterwards.
  */
 #define _GNU_SOURCE
 #include "hooks.h"
@@ -37,7 +36,7 @@ static _Atomic(pthread_cond_t *) gil_switch_cond;
 static _Atomic enum plus_hooks_level hooks_level;
 static pthread_mutex_t *gil_mutex; /* written and read with itself held */
 
-/* Ten years. */
+/* Ten years, far beyond any deadline in use. */
 #define FAR_NS (UINT64_C(315360000) * PLUS_NS_PER_S)
 
 static _Thread_local struct plus_sighting *watched;
@@ -70,7 +69,8 @@ show(struct plus_sighting *sighting, enum plus_seen seen)
     plus_futex_wake(&sighting->seen, 1);
 }
 
-/* A switch interval may be set to days; a dead line on the wall clock is off by half a century. */
+/* Returns whether the deadline is on our clock.  A switch interval may be set to days; a deadline on the wall clock
+ * is off by half a century. */
 static bool
 is_near(const struct timespec *abstime)
 {
@@ -111,7 +111,7 @@ watch_signal(pthread_cond_t *cond)
         break;
     case PLUS_SEEN_TAKEN:
         s->consistent = s->consistent && cond == s->gil.cond;
-        watched = NULL; /* the sighting may go away as soon as it is shown */
+        watched = NULL; /* the sighting may be freed as soon as it is shown */
         show(s, PLUS_SEEN_RELEASED);
         break;
     default:
@@ -130,7 +130,7 @@ timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex, const struct timespec *a
         return plus_sched_wait(mutex, plus_timespec_ns(abstime));
     }
     int rc = pthread_cond_timedwait(cond, mutex, abstime);
-    /* The level may have changed meanwhile: the request must be known to us all the same. */
+    /* The level may have changed meanwhile; the scheduler must know of the request all the same. */
     if (rc == ETIMEDOUT && plus_hooks_level() != PLUS_HOOKS_OFF && !plus_sched_may_ask()) {
         return 0; /* the holder is inside an atomic section: as if woken for nothing */
     }
@@ -162,9 +162,9 @@ plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
     return pthread_cond_wait(cond, mutex);
 }
 
-/* While we wait and wake, libc's sleepers on gil_cond need no signal: they were sent back when the level
- * was set, and whoever came since, past a slot that another library took, has a time-out.  A waiter for
- * the switch has none, so libc hears of each: without sleepers that costs it one load. */
+/* At level RUN libc's sleepers on gil_cond need no signal: they were sent back when the level was set, and a thread
+ * that came since through a slot that another library took has a time-out.  A waiter for the switch has no time-out,
+ * so each switch signal goes to libc; without sleepers that costs libc one load. */
 int
 plus_hook_cond_signal(pthread_cond_t *cond)
 {
@@ -179,7 +179,7 @@ plus_hook_cond_signal(pthread_cond_t *cond)
     }
     if (level == PLUS_HOOKS_RUN &&
         (taken ? plus_sched_acquired_alone() : plus_sched_released_alone())) {
-        /* most calls of a single-threaded program, at next to no cost */
+        /* Most calls of a single-threaded program end here. */
         return taken ? pthread_cond_signal(cond) : 0;
     }
     if (level != PLUS_HOOKS_OFF) {

@@ -1,19 +1,19 @@
-/* parent                                  child (fork)
+/* parent                                      child (fork)
  *
- *   all signals blocked
- *   fork, with a pipe  ------------------->  installs, probes, proves; with a second thread
- *   poll for 10 s at most  <-- one write --  the verdict: result, reason, what GIL was found
- *   kill, wait                               ends at once: no destructors, nothing flushed
- *   its SIGCHLD is taken out, if no other was pending
- *   signals as before
- *   installs what was found (no thread)
+ *   block all signals
+ *   fork, with a pipe      ------------------->  install, probe, prove, with a second thread
+ *   poll for 40 s at most  <---- one write ----  the verdict: result, reason, the GIL that was found
+ *   kill, wait                                   exit at once: no destructors, nothing flushed
+ *   take the child's SIGCHLD out, unless one was pending before
+ *   restore the signal mask
+ *   install with the child's GIL (no thread)
  *
- * The verdict is shorter than PIPE_BUF, so it comes whole or not at all.  A child that crashes or hangs is a refusal
- * with a reason, and the program lives on: the other use of a rehearsal.  No child (for want of memory or processes)
- * says nothing: then it is installed without.
+ * The verdict is shorter than PIPE_BUF, so it arrives whole or not at all.  If the child crashes or hangs, the
+ * installation is refused with a reason and the program lives on; that is the second use of a rehearsal.  If no child
+ * could be made (no memory, too many processes), that says nothing, and the caller installs without a rehearsal.
  *
- * Useful only while libc knows of one thread (__libc_single_threaded, glibc 2.32 and later): a second one has its price
- * already.
+ * A rehearsal is useful only while libc knows of one thread (__libc_single_threaded, glibc 2.32 and later): a process
+ * with a second thread has paid its price already.
  */
 #define _GNU_SOURCE
 #include "rehearsal.h"
@@ -38,10 +38,10 @@
 #define SINGLE_THREADED 0
 #endif
 
-/* More than the probe and the proof allow themselves. */
+/* Longer than the limits of the probe and the proof together. */
 #define CHILD_LIMIT_MS 40000
 
-/* What the child says, in one write of less than PIPE_BUF. */
+/* The child's result, sent in one write of less than PIPE_BUF. */
 struct verdict {
     int result;
     struct plus_gil gil;
@@ -65,7 +65,7 @@ child_main(int pipe_end, int (*rehearse)(void *, char *), void *argument)
     _exit(written == (ssize_t)sizeof(verdict) ? 0 : 1);
 }
 
-/* Returns 0 or -1 with a reason when the child said nothing. */
+/* Returns 0, or -1 with a reason if no verdict came. */
 static int
 listen_to(int pipe_end, struct verdict *verdict)
 {
@@ -81,14 +81,14 @@ listen_to(int pipe_end, struct verdict *verdict)
     return -1;
 }
 
-/* Reaps the child and takes out the SIGCHLD that is its own, not one that was pending before. */
+/* Reaps the child and takes out its SIGCHLD, but not one that was pending before. */
 static void
 bury(pid_t child, bool pending_before)
 {
     const struct timespec now = {0};
     sigset_t one;
 
-    kill(child, SIGKILL); /* it has said what it had to say, or never will */
+    kill(child, SIGKILL); /* its verdict has come, or never will */
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
     }
     if (!pending_before) {

@@ -1,15 +1,15 @@
 """Tasklets, channels and a scheduler: Stackless Python's, as an extension of stock CPython.
 
 A tasklet is a function that runs in turns with others of its thread, each on a C stack of its own;
-a channel is where two of them meet. Names and semantics are those of Stackless Python 3.x
-(https://github.com/stackless-dev/stackless/wiki). Besides what is listed here the module has its
+a channel is a meeting point of two tasklets. Names and semantics are those of Stackless Python 3.x
+(https://github.com/stackless-dev/stackless/wiki). Besides the names listed here the module has
 computed attributes: `current`, `main`, `runcount`, `threads`.
 
-Importing it raises `cpythonplus.UnsupportedPlatform` where it cannot work: a sub-interpreter, an
-interpreter without a GIL, another processor than x86-64 and aarch64, one with shadow stacks.
+Importing it raises `cpythonplus.UnsupportedPlatform` if it cannot work: in a sub-interpreter, in an
+interpreter without a GIL, on another processor than x86-64 and aarch64, or with shadow stacks.
 """
 
-from cpythonplus.tasklets import _life as _life  # first of all: it may refuse
+from cpythonplus.tasklets import _life as _life  # first, because it may refuse
 
 # isort: split
 from cpythonplus.tasklets import _importing as _importing  # before any tasklet can import
@@ -54,7 +54,7 @@ from cpythonplus.tasklets._dump.reporting import (
     report,
 )
 
-if TYPE_CHECKING:  # loaded when they are used: pickle is not everybody's
+if TYPE_CHECKING:  # loaded when they are used: most programs do not pickle
     from cpythonplus.tasklets._pickling.code import pickling
     from cpythonplus.tasklets._pickling.wrapping import Pickler, dumps
 

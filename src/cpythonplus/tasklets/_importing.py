@@ -1,14 +1,14 @@
-"""The import system's locks belong to tasklets: two of them may import at the same time.
+"""The import system's locks belong to tasklets: two tasklets may import at the same time.
 
-A module's lock knows its owner by the number of the owner's thread.  A tasklet that asks for a
-module while another one, of the same thread, is in the middle of it would be taken for the owner:
-it would get half a module, and give up a lock that it does not have.
+A module's lock identifies its owner by the number of the owner's thread.  A tasklet that imports a
+module while another tasklet of the same thread is importing it would be taken for the owner: it
+would get half a module, and release a lock that it does not have.
 
-Replaced is what `importlib._bootstrap` calls `_thread`, from the import of this package on and for
-good.  Before, only main tasklets can have imported; their number is that of their thread, so that a
-lock that is held now keeps its owner.  An exchange at any later time would lose owners.
+The name `_thread` of `importlib._bootstrap` is replaced, from the import of this package on, for
+good.  Before, only main tasklets can have imported; their number is that of their thread, so a lock
+that is held now keeps its owner.  A later replacement would lose owners.
 
-An RLock of tasklets makes its thread a scheduler, with handlers of signals.  From 3.12 on each
+An RLock of tasklets makes a scheduler for its thread, with signal handlers.  From 3.12 on each
 module's lock has an RLock, which is held for some instructions only: a thread that has used no
 tasklets makes one of the interpreter's.
 """
@@ -31,7 +31,7 @@ __all__: list[str] = []
 _stock_rlock: Any = original(_thread, "RLock")
 
 
-def _rlock() -> Any:  # of either kind
+def _rlock() -> Any:  # of tasklets or of the interpreter
     return tasklets_RLock() if tasklets_has_scheduler() else _stock_rlock()
 
 

@@ -1,4 +1,4 @@
-"""A clear refusal where there can be no tasklets; and their end, at the interpreter's end."""
+"""The refusal of platforms without tasklets; and the end of tasklets, at the interpreter's end."""
 
 import atexit
 import os
@@ -14,17 +14,17 @@ if _native.tasklets_refusal() is not None:
 
 switchers.add("tasklets")
 
-# Not before: a program that has no greenlets does without them.
+# Done when greenlet is loaded, because many programs do without it.
 when_loaded("greenlet", _native.tasklets_fence_greenlets)
 
-# A variable, not a call: it is for who runs a program, and knows what else is in its process.
+# An environment variable, since the person who runs a program knows what else is in its process.
 if is_on(os.environ.get("CPYTHONPLUS_NO_SIGSEGV_HANDLER", "")) is not False:
     _native.tasklets_decline_sigsegv()
 
-# After the `finally` clauses, which may call run_for(), its thread stays away from the interpreter.
+# Runs after the `finally` clauses, which may call run_for(); stops the thread of run_for().
 atexit.register(_native.tasklets_stop_deadlines)
 
-# Blocked tasklets get TaskletExit while everything that their `finally` clauses use is still there.
+# Blocked tasklets get TaskletExit while everything that their `finally` clauses use still exists.
 atexit.register(_native.tasklets_kill_all)
 os.register_at_fork(
     before=_native.tasklets_before_fork,

@@ -3,11 +3,11 @@
     result = aio.run(fetch(url))            # in a tasklet
     result = await aio.spawn(parse, text)   # in a coroutine
 
-Both are about the event loop of their thread. That is the program's while it runs one and has used
-`spawn`, else the one that sleeps for the thread's tasklets (cpythonplus.tasklets.io).
+Both use the event loop of their thread. That is the program's while it runs one and has used
+`spawn`, otherwise the one that sleeps for the thread's tasklets (cpythonplus.tasklets.io).
 """
 
-# What runs in the thread, without RuntimeError if nothing does.
+# asyncio._get_running_loop() returns the thread's loop, or None without RuntimeError.
 # ruff: noqa: SLF001
 
 import asyncio
@@ -58,18 +58,18 @@ def run(awaitable: Awaitable[T]) -> T:
     finally:
         if task.done():
             _never_begun(awaitable)
-        task = result = None  # type: ignore[assignment]  # not in a cycle with an exception
+        task = result = None  # type: ignore[assignment]  # breaks a cycle with an exception
 
 
 @dataclass(slots=True)
 class _Ended:
-    """Instead of a result."""
+    """Stands for a result: the awaitable ended with this exception."""
 
     error: BaseException
 
 
 async def _keep(awaitable: Awaitable[T]) -> T | _Ended:
-    """Await it; what would end the loop is kept for who waits."""
+    """Await it; exceptions that would end the loop are kept for the waiting tasklet."""
     try:
         return await awaitable
     except (SystemExit, KeyboardInterrupt) as error:
@@ -77,7 +77,7 @@ async def _keep(awaitable: Awaitable[T]) -> T | _Ended:
 
 
 def _never_begun(awaitable: Awaitable[object]) -> None:
-    """Let it go without a warning."""
+    """Close a coroutine that has not begun, so that no warning comes."""
     if inspect.iscoroutine(awaitable):
         awaitable.close()
 
@@ -104,13 +104,13 @@ def _wait_for(task: asyncio.Task[T]) -> None:
 def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
     """Call a function in a tasklet of this thread; return a future of its result, to be awaited.
 
-    In a coroutine. The tasklets of the thread have their turns in the running loop from then on,
-    whichever loop it is that has add_reader(); a loop without tasklets that can run does nothing
-    for them. The tasklet's context is a copy of the caller's. When the future is cancelled, the
-    tasklet is killed (TaskletExit where it waits, at its next turn); when the tasklet is killed,
-    the future is cancelled. A tasklet that outlives the loop goes on as any other, and what it
-    raises is for the main tasklet. RuntimeError if no event loop runs; TypeError if `func` cannot
-    be called.
+    It is called in a coroutine. From then on the tasklets of the thread have their turns in the
+    running loop, which may be any loop with add_reader(). While no tasklet can run, the loop does
+    nothing for them. The tasklet's context is a copy of the caller's. If the future is cancelled,
+    the tasklet is killed (it gets TaskletExit in its wait, at its next turn); if the tasklet is
+    killed, the future is cancelled. A tasklet that outlives the loop goes on like any other, and
+    its exception goes to the main tasklet. RuntimeError if no event loop runs; TypeError if `func`
+    cannot be called.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
@@ -128,7 +128,7 @@ def spawn(func: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio
             raise
         except BaseException as error:
             if loop.is_closed():
-                raise  # nobody awaits it any more
+                raise  # no coroutine awaits it any more
             _fail(future, error)
         else:
             _succeed(future, result)
@@ -149,7 +149,7 @@ def _succeed(future: asyncio.Future[T], result: T) -> None:
 
 def _fail(future: asyncio.Future[T], error: BaseException) -> None:
     if not future.done() and not future.get_loop().is_closed():
-        if isinstance(error, StopIteration):  # which no future takes
+        if isinstance(error, StopIteration):  # a future does not accept it
             cause = error
             error = RuntimeError("the tasklet raised StopIteration")
             error.__cause__ = cause

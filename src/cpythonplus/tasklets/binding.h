@@ -1,11 +1,11 @@
-/* What the room adds to the extension module. */
+/* The tasklets room's part of the extension module. */
 #ifndef PLUS_TASKLETS_BINDING_H
 #define PLUS_TASKLETS_BINDING_H
 
 #include "../_base/compat.h"
 
-/* Adds the types and functions, unless the interpreter cannot have them; then `tasklets_refusal` alone.  0 or -1
- * with an exception. */
+/* Adds the types and functions; if the interpreter cannot have them, only `tasklets_refusal`.  Returns 0, or -1 with an
+ * exception. */
 int
 plus_tasklets_exec(PyObject *module);
 

@@ -30,28 +30,28 @@ from cpythonplus.tasklets.io import socket
 
 __all__ = ["Worker"]
 
-_NOTIFY_EVERY_S = 1.0  # gunicorn kills who says nothing for `timeout` seconds
-_LOOK_EVERY_S = 0.1  # whether the last request has ended
+_NOTIFY_EVERY_S = 1.0  # gunicorn kills a worker that is silent for `timeout` seconds
+_LOOK_EVERY_S = 0.1  # interval of the checks whether the last request has ended
 
 
 class Worker(AsyncWorker):
     """Serves each connection in its own tasklet.
 
     An error of the application ends that request: the client gets status 500, gunicorn's error log
-    the traceback. So does the error of a tasklet that the application has started, which ends
-    nothing else, unless the application calls `set_error_handler()`. A request is killed
-    (TaskletExit) when it is not done `graceful_timeout` seconds after the worker was told to end.
+    the traceback. An error of a tasklet that the application has started goes to that log too, and
+    ends nothing else, unless the application calls `set_error_handler()`. A request is killed
+    (TaskletExit) if it is not done `graceful_timeout` seconds after the worker was told to end.
     """
 
     @classmethod
     def check_config(cls, cfg: Any, log: Any) -> None:  # noqa: ARG003
-        """Is called in the master at its start."""
+        """Check the configuration; called in the master at its start."""
         if cfg.worker_connections < 1:
             raise RuntimeError("worker_connections must be at least 1")
 
     @classmethod
     def setup(cls) -> None:
-        """Is called in the master, before an application is preloaded: its locks are made then."""
+        """Patch locks; called in the master before an application is preloaded with its locks."""
         locks.patch()
 
     def init_process(self) -> None:
@@ -62,14 +62,14 @@ class Worker(AsyncWorker):
         super().init_process()
 
     def notify(self) -> None:
-        """Tell the master that all is well; end when there is none any more."""
+        """Tell the master that all is well; exit if the master is gone."""
         super().notify()
         if self.ppid != os.getppid():
             self.log.info("Parent changed, shutting down: %s", self)
             sys.exit(0)
 
     def timeout_ctx(self) -> Any:
-        """For how long a connection may be idle."""
+        """Return the limit of a connection's idle time."""
         return _at_most(self.cfg.keepalive)
 
     def run(self) -> None:
@@ -90,18 +90,18 @@ class Worker(AsyncWorker):
         super().handle(listener, client, addr)
 
     def handle_request(self, listener_name: Any, req: Any, sock: Any, addr: Any) -> Any:
-        """Serve a request; where the application exits, or is killed, the connection ends."""
+        """Serve a request; the connection ends if the application exits, or is killed."""
         try:
             return super().handle_request(listener_name, req, sock, addr)
         except (SystemExit, TaskletExit):
             raise StopIteration from None
 
     def handle_quit(self, sig: Any, frame: Any) -> None:
-        """End at once; in a tasklet, as a signal's handler must not wait."""
+        """End at once; in a tasklet, because a signal handler must not wait."""
         tasklet(super().handle_quit)(sig, frame)
 
     def handle_usr1(self, sig: Any, frame: Any) -> None:
-        """Open the log files anew; the same."""
+        """Reopen the log files; in a tasklet too."""
         tasklet(super().handle_usr1)(sig, frame)
 
     def _tell(
@@ -131,7 +131,7 @@ class Worker(AsyncWorker):
     def _failed(self, error: BaseException, addr: Any) -> None:
         if addr is None:
             self.log.error("Cannot accept connections: %s", error)
-        elif isinstance(error, OSError):  # a handshake that failed, say
+        elif isinstance(error, OSError):  # for example, a failed handshake
             self.log.debug("Ignored %r of a connection from %s", error, addr)
         else:
             self.log.error("Error at a connection from %s", addr, exc_info=error)
@@ -153,24 +153,24 @@ class Worker(AsyncWorker):
 
 
 class _Named:
-    """A listener that tells its name also when it has been closed: to the last requests."""
+    """A listener whose name the last requests can still read after it was closed."""
 
     def __init__(self, listener: socket.socket) -> None:
         self._name = listener.getsockname()
 
     def getsockname(self) -> Any:
-        """Return the address that it listens at, or did."""
+        """Return the address that it listens at, or listened at."""
         return self._name
 
 
 def _taken_over(listener: Any) -> socket.socket:
-    """Return gunicorn's listener as a socket of ours: to close that is to listen no more."""
+    """Return gunicorn's listener as a socket of ours, which stops listening when it is closed."""
     return socket.socket(fileno=listener.sock.detach())
 
 
 @contextmanager
 def _at_most(seconds: float) -> Iterator[None]:
-    """A time-out that is no error."""
+    """Limit the time without an error."""
     limit = io.timeout(seconds)
     try:
         with limit:

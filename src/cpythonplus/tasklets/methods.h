@@ -1,4 +1,4 @@
-/* Tables of methods. */
+/* Helpers for method tables. */
 #ifndef PLUS_TASKLETS_METHODS_H
 #define PLUS_TASKLETS_METHODS_H
 
@@ -6,13 +6,14 @@
 
 #include <string.h>
 
-/* An entry of a table of methods, whose text begins as inspect.signature() reads it; KW: with whatever flags. */
+/* An entry of a method table, whose text begins with a signature for inspect.signature(); KW: with any flags. */
 #define PLUS_METHOD(name, function, flags, parameters, text)                                       \
     {name, function, flags, PyDoc_STR(name "(" parameters ")\n--\n\n" text)}
 #define PLUS_METHOD_KW(name, function, ...)                                                        \
     PLUS_METHOD(name, (PyCFunction)(void (*)(void))(function), __VA_ARGS__)
 
-/* In a table that ends with an entry without a name (or is NULL): the method of that name and with those flags, or NULL. */
+/* Returns the method with that name and flags from a table (or NULL) that ends with a nameless entry; NULL: not
+ * found. */
 static inline PyMethodDef *
 plus_find_method(PyMethodDef *method, const char *name, int flags)
 {

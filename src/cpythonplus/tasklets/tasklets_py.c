@@ -110,7 +110,7 @@ tasklets_run_for(PyObject *module, PyObject *args, PyObject *kwargs)
     return plus_run(sched, &to);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------- */
+/* ---- queries ---------------------------------------------------------------------------------- */
 
 static PyObject *
 tasklets_getcurrent(PyObject *module, PyObject *ignored)
@@ -133,14 +133,14 @@ tasklets_getruncount(PyObject *module, PyObject *ignored)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
 
-    /* A hub of ours has no work but the others'. */
+    /* Our own hub does not count: it only works for the other tasklets. */
     bool hub = sched != NULL && sched->loop.own_hub != NULL &&
                sched->loop.own_hub != sched->running && plus_is_runnable(sched->loop.own_hub);
 
     return sched != NULL ? PyLong_FromLong(sched->runcount - hub) : NULL;
 }
 
-/* No scheduler is made for who asks: an import may, in any thread at any time. */
+/* Makes no scheduler for the caller, because an import may call this, in any thread at any time. */
 static PyObject *
 tasklets_get_ident(PyObject *module, PyObject *ignored)
 {
@@ -163,7 +163,7 @@ tasklets_getcurrentid(PyObject *module, PyObject *ignored)
     return plus_scheduler_get() != NULL ? tasklets_get_ident(module, NULL) : NULL;
 }
 
-/* For the child of a fork: what a thread of the parent's was does not go on. */
+/* Called in the child of a fork: makes a tasklet that was a thread in the parent never go on. */
 static PyObject *
 tasklets_abandon(PyObject *module, PyObject *arg)
 {
@@ -201,7 +201,7 @@ tasklets_get_thread_info(PyObject *module, PyObject *args)
     struct plus_tasklet *current = sched == plus_scheduler_own ? sched->running : sched->current;
     PyObject *main = Py_NewRef(sched->main);
 
-    /* To make the tuple may run code. */
+    /* Making the tuple may run code. */
     return Py_BuildValue("(NNi)", main, Py_NewRef(current != NULL ? (PyObject *)current : Py_None),
                          sched->runcount);
 }
@@ -228,7 +228,7 @@ tasklets_getthreads(PyObject *module, PyObject *ignored)
 
 /* ---- callbacks -------------------------------------------------------------------------------- */
 
-/* Puts a callable or None into *slot; gives what was there. */
+/* Puts a callable or None into *slot; returns the former value. */
 static PyObject *
 exchange(PyObject **slot, PyObject *callable, const char *refusal)
 {
@@ -309,7 +309,7 @@ tasklets_set_trace_inheritance(PyObject *module, PyObject *flag)
 
 /* ---- stacks ----------------------------------------------------------------------------------- */
 
-/* To compile takes 3.14's JIT 123 KiB; where there is little left 3.15's crashes when it drops compiled code. */
+/* 3.14's JIT needs 123 KiB to compile; 3.15's crashes with little stack when it drops compiled code. */
 #define LEAST_BYTES_WITH_JIT ((size_t)256 << 10)
 
 static PyObject *
@@ -414,7 +414,7 @@ tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-/* NULL, or why there can be no tasklets on this processor or in this interpreter.  Asked at each start. */
+/* NULL, or the reason why this processor or interpreter cannot have tasklets.  Checked at each start. */
 static const char *
 place_refusal(void)
 {
@@ -427,7 +427,7 @@ place_refusal(void)
     return plus_switch_refusal();
 }
 
-/* NULL, or why there can be no tasklets.  Asked when they are imported. */
+/* NULL, or the reason why there can be no tasklets.  Checked when they are imported. */
 static const char *
 why_not(void)
 {
@@ -547,7 +547,7 @@ atomic_exit(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Not PyType_GenericNew, which takes anything: as a decorator it would silently replace the function. */
+/* PyType_GenericNew would accept any argument: as a decorator atomic() would silently replace the function. */
 static PyObject *
 atomic_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -699,7 +699,7 @@ static PyMethodDef tasklets_methods[] = {
 int
 plus_tasklets_exec(PyObject *module)
 {
-    /* Lock, RLock and `atomic` are other rooms' in this module. */
+    /* Other rooms have the names Lock, RLock and `atomic` in this module. */
     static const struct {
         const char *name; /* NULL: not for Python code */
         PyTypeObject *type;

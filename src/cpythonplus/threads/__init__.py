@@ -1,7 +1,7 @@
 """Native locks, conditions and queues: a drop-in for ``threading`` and ``queue``, and more.
 
-Re-exports only.  The names are loaded when they are first used (PEP 562): ``cpythonplus run`` needs
-``patch`` and nothing else at start-up.
+This file only re-exports.  The names are loaded when they are first used (PEP 562): ``cpythonplus
+run`` needs only ``patch`` at start-up.
 """
 
 from cpythonplus import _on_demand

@@ -1,4 +1,4 @@
-"""What queues raise that the standard library of this version may not have."""
+"""Exceptions of queues that the standard library of this version may lack."""
 
 import sys
 

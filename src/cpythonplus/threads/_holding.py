@@ -16,7 +16,7 @@ __all__ = ["AcquireTimeout"]
 
 
 class AcquireTimeout:
-    """What ``acquire_timeout`` returns: acquires on entry, releases on exit what it acquired.
+    """The result of ``acquire_timeout``: acquires on entry, and releases on exit if it acquired.
 
     Entering returns whether the lock was acquired; the block runs in either case.  It raises what
     ``acquire`` raises, and RuntimeError while the same object is being used already: each ``with``

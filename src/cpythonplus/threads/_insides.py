@@ -1,4 +1,4 @@
-"""What a native object shows where the standard class has attributes in its ``__dict__``."""
+"""The attributes of a native object that the standard class has in its ``__dict__``."""
 
 import copyreg
 import sys
@@ -15,7 +15,7 @@ _QUEUE = (
     *("maxsize", "queue", "mutex", "not_empty", "not_full", "all_tasks_done"),
     *("unfinished_tasks", *(("is_shutdown",) if sys.version_info >= (3, 13) else ())),
 )
-# In the order in which __init__ makes them.
+# Each tuple is in the order in which __init__ makes the attributes.
 _PARTS = {
     "Condition": ("_lock", "_waiters"),
     "Semaphore": _SEMAPHORE,
@@ -26,7 +26,7 @@ _PARTS = {
     "LifoQueue": _QUEUE,
     "PriorityQueue": _QUEUE,
 }
-# What a condition takes from its lock, where that has it.
+# The methods that a condition takes from its lock, if the lock has them.
 _OF_LOCK = (
     *("acquire", "release", "_release_save", "_acquire_restore", "_is_owned"),
     *(("locked",) if sys.version_info >= (3, 14) else ()),
@@ -34,21 +34,20 @@ _OF_LOCK = (
 
 
 def fill(native: "Any", values: "dict[str, object]") -> None:  # noqa: ANN401
-    """Put into the dict of a native object what a standard one has there, anew at each call."""
+    """Put into the dict of a native object what a standard one has there; done at each access."""
     parts = _PARTS[type(native).__name__]
-    # One that was never initialised has none.
+    # An object that was never initialised has none of them.
     values.update((name, getattr(native, name)) for name in parts if hasattr(native, name))
     lock = values.get("_lock")
     values.update((name, getattr(lock, name)) for name in _OF_LOCK if hasattr(lock, name))
 
 
 def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: ANN401
-    """Return what ``__reduce_ex__`` of a standard object with the same parts returns.
+    """Return the ``__reduce_ex__`` result of a standard object with the same parts.
 
-    So a copy is a standard object that shares them, and whether it can be pickled is for its parts
-    to say.
+    So a copy is a standard object that shares the parts, and they decide whether it can be pickled.
     """
-    registered = copyreg.dispatch_table.get(native.__class__)  # who asks looks for the native type
+    registered = copyreg.dispatch_table.get(native.__class__)  # copy and pickle use the native type
     if registered is not None:
         return registered(native)
     standard = object.__new__(native.__class__)
@@ -58,15 +57,15 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 
 
 def list_names(native: object) -> list[str]:
-    """Return what ``dir`` says: what a standard object has, and what ours have beyond it."""
+    """Return the result of ``dir``: a standard object's names, and the further ones of ours."""
     own = {*dir(type(native)), *native.__dict__}
-    # What copyreg and others keep in a class is not mirrored; who lists names gets their values.
+    # Values that copyreg and others keep in a class are not mirrored, so they are not listed.
     further = {*dir(native.__class__)} - own
     return [*own, *(name for name in further if hasattr(native, name))]
 
 
 class _NativeWaiter:
-    """Stands for a thread that waits natively, in a condition's ``_waiters``."""
+    """Stands in a condition's ``_waiters`` for a thread that waits natively."""
 
     __slots__ = ("_condition",)
 

@@ -1,20 +1,20 @@
-"""Putting the native types in the place of those of `threading` and `queue`.
+"""Replacing the types of `threading` and `queue` by the native ones.
 
-Three ways, by how the standard library has them:
+There are three ways, depending on the form of the standard type:
 
 - Lock and SimpleQueue are C types, or a function that makes objects of one: their names are
   replaced, also in `_thread`, where programs look for the types of locks.  RLock is a function
   written in Python, which stays and makes objects of the type that `_thread` has.
 - Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue are
-  classes written in Python.  They stay where they are, and calling one makes a native object
-  (standard.h); subclasses run the standard library's code over native locks.
-- What is imported later (`threading` and `queue` themselves, where the program has not imported
-  them yet) is treated as soon as it is (_base/replacing.py).  So a program without threads does not
-  pay for importing them (3 ms).
+  classes written in Python.  They stay, and calling one makes a native object (standard.h);
+  subclasses run the standard library's code over native locks.
+- Modules that are imported later (`threading` and `queue` themselves, if the program has not
+  imported them yet) are treated as soon as they are imported (_base/replacing.py).  So a program
+  without threads does not pay for importing them (3 ms).
 
-What is replaced in a module is each global that *is* a stock object: `threading.Lock`, and so also
-`from threading import Lock` in whichever module, and `_allocate_lock` inside `threading`.  It stays
-as it is: locks that exist already, and what hides in class attributes, default arguments and
+In a module each global that *is* a stock object is replaced: `threading.Lock`, but also `from
+threading import Lock` in any module, and `_allocate_lock` inside `threading`.  Locks that exist
+already stay as they are, and so do references in class attributes, default arguments and
 containers.
 
 Green threads.  gevent and eventlet make the same names wait in their event loop instead of in the
@@ -59,17 +59,17 @@ NAMES = {
 }
 """The names that make native objects, by the module that they are public in."""
 
-# Where a stock object says that it comes from.
+# The values of __module__ of stock objects.
 STOCK_HOMES = frozenset({"_thread", "threading", "_queue", "queue"})
 GREEN_PATCHERS = frozenset({"gevent.monkey", "eventlet.patcher"})
-# Not the interpreter's: eventlet looks for those, to make them green. Whoever else replaces these
-# names shares it.
+# A native lock, not the interpreter's: eventlet searches for those, to make them green.  Other code
+# that replaces these names shares this lock.
 _lock = _thread.RLock() if primitives is None else primitives.RLock()
 os.register_at_fork(after_in_child=_lock._at_fork_reinit)  # noqa: SLF001  # threading's own name for it
 
 
 class _Threads(Replacer):
-    """Replaces what NAMES has."""
+    """Replaces the names in NAMES."""
 
     def __init__(self) -> None:
         super().__init__(_lock, NAMES, GREEN_PATCHERS)
@@ -94,7 +94,7 @@ class _Threads(Replacer):
         lock = self.natives["LockType"]
         return {
             "LockType": lock,
-            "lock": lock,  # the same, from 3.13 on
+            "lock": lock,  # the same type, from 3.13 on
             "allocate_lock": primitives.allocate_lock,
             "allocate": primitives.allocate_lock,
             "RLock": self.natives["RLock"],
@@ -104,7 +104,7 @@ class _Threads(Replacer):
         return getattr(value, "__module__", None) in STOCK_HOMES and not self.is_of_another(value)
 
     def further(self) -> "Pairs":
-        # `threading` has them by names of its own: _allocate_lock, _CRLock.
+        # `threading` has them under its own names: _allocate_lock, _CRLock.
         in_thread = self._in_thread()
         names = ("allocate_lock", "LockType", "RLock")
         return [(original(_thread, name), in_thread[name]) for name in names]
@@ -128,7 +128,7 @@ class _Threads(Replacer):
             self.change(namespace_of(module), "SimpleQueue", self.natives["SimpleQueue"])
 
     def _remember_locks(self, namespace: "dict[str, Any]") -> None:
-        """Note what `threading`, imported after the patch, took out of `_thread`."""
+        """Note the objects that `threading`, imported after the patch, took out of `_thread`."""
         known = {name for space, name, _, _ in self.changes if space is namespace}
         there = namespace_of(_thread)
         names = {id(new): name for name, new in self._in_thread().items() if name in there}
@@ -144,21 +144,22 @@ _replacer = _Threads()
 
 
 def patch() -> None:
-    """Have `threading`, `queue` and what was imported from them use the native types from now on.
+    """Make `threading`, `queue` and names imported from them use the native types from now on.
 
     Lock and SimpleQueue are replaced: in `threading`, `queue` and `_thread`, now or when they are
     imported, and in every loaded module that took one of them by ``from threading import Lock`` or
     the like.  RLock stays the function that it is, and makes native objects.  Condition,
     Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue and PriorityQueue stay the
-    classes that they are, and make native objects when they are called; their subclasses, those
-    that exist among them, are standard classes over native locks.  Before 3.13 `queue` gets
-    ShutDown too.  Objects that exist go on working, and mix with native ones.
+    classes that they are, and make native objects when they are called; their subclasses, also
+    existing ones, are standard classes over native locks.  Before 3.13 `queue` gets ShutDown too.
+    Existing objects go on working, and mix with native ones.
 
-    May be called again, by any thread, at any time.  The sooner it is called, the more it reaches.
-    A forked child is patched as its parent is.  With CPYTHONPLUS_DISABLE set it does nothing.
+    It may be called again, by any thread, at any time.  The sooner it is called, the more it
+    reaches.  A forked child is patched like its parent.  With CPYTHONPLUS_DISABLE set it does
+    nothing.
 
-    Raises UnsupportedPlatform, with the reason and having changed nothing, where there are no
-    native types, and where another package (gevent, eventlet) has replaced the interpreter's locks.
+    Raises UnsupportedPlatform, with the reason, if there are no native types, or if another package
+    (gevent, eventlet) has replaced the interpreter's locks; then nothing has been changed.
     """
     if skipped("threads.patch()"):
         return
@@ -184,7 +185,7 @@ def patch() -> None:
 
 
 def unpatch() -> None:
-    """Restore the standard types wherever ``patch`` replaced them and no other code has since.
+    """Restore the standard types that ``patch`` replaced, unless other code has replaced them.
 
     Native objects that exist go on working, and modules that imported a native type after the patch
     keep it.  Does nothing when not patched.
@@ -198,7 +199,7 @@ def patched() -> bool:
 
 
 def refuse_green_threads() -> None:
-    """Raise UnsupportedPlatform where another package has replaced the interpreter's locks."""
+    """Raise UnsupportedPlatform if another package has replaced the interpreter's locks."""
     owner = getattr(_thread.allocate_lock, "__module__", "another package")
     if owner != "_thread":
         raise UnsupportedPlatform(f"the interpreter's locks have been replaced by {owner}")
@@ -207,10 +208,10 @@ def refuse_green_threads() -> None:
 def share_exceptions(
     replacer: Replacer, exceptions: "dict[str, object]", namespace: "dict[str, Any]"
 ) -> None:
-    """Have `queue` name the exceptions that the queues put there raise.
+    """Make `queue` name the exceptions that the queues in it raise.
 
-    ShutDown is added before 3.13. A further copy of the module (CPython's tests load some) has made
-    classes of its own, and gets those of the first.
+    ShutDown is added before 3.13.  A further copy of the module (CPython's tests load some) has
+    made classes of its own, and gets those of the first.
     """
     for name in ("Empty", "Full", "ShutDown"):
         if name not in namespace:

@@ -1,6 +1,6 @@
-"""The native types, as the extension module has them, ready for use.
+"""The native types of the extension module, ready for use.
 
-Importing this raises UnsupportedPlatform, with the reason, where the extension module is not there.
+Importing this raises UnsupportedPlatform, with the reason, if the extension module is missing.
 """
 
 import _thread
@@ -51,8 +51,8 @@ __all__ = [
 ]
 
 
-LockType = _native.LockType  # of what threading.Lock() makes
-# Before 3.13 it is threading.Lock, and pickles as that.
+LockType = _native.LockType  # the type of the objects that threading.Lock() makes
+# Before 3.13 this is threading.Lock, and is pickled as that.
 allocate_lock: "Callable[[], Lock]" = _native.allocate_lock
 allocate_lock.__module__ = "_thread"
 
@@ -69,8 +69,8 @@ _homes: "dict[str, dict[str, Any]]" = {}
 def introduce(module: "ModuleType") -> "list[type]":
     """Tell the types of a module of STAND_FOR their standard classes; return those that have one.
 
-    The first copy of a module that comes here is the one; it may be reloaded.  A class that is not
-    the module's own (somebody has put another one there) stays as it is, and its type without.
+    Only the first copy of a module counts; it may be reloaded.  If other code has replaced a class
+    of the module, that class stays as it is, and its native type gets no standard class.
     """
     home, namespace = module.__name__, namespace_of(module)
     if _homes.setdefault(home, namespace) is not namespace:
@@ -86,7 +86,7 @@ def introduce(module: "ModuleType") -> "list[type]":
 
 
 def stand(native: type, *, active: bool) -> None:
-    """Have calls of the standard class of a type make objects of it, or no longer."""
+    """Make calls of a type's standard class make objects of the type, or no longer."""
     _native.threads_stand(native, active)
 
 

@@ -1,4 +1,4 @@
-"""What one primitive counts about the waiting for it."""
+"""The statistics of the waits at one primitive."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["WaitStatistics"]
 
 @dataclass(frozen=True, slots=True)
 class WaitStatistics(Data):
-    """What threads went through at one lock, condition or queue since it was made.
+    """The waits of threads at one lock, condition or queue since it was made.
 
     An acquisition that finds the lock free and a ``get`` that finds an item do not wait and are not
     counted, so counting costs them nothing.  Counters go on from zero after 2**32 - 1.

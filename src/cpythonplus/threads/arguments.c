@@ -8,14 +8,14 @@
 /* The longest time-out, in seconds: threading.TIMEOUT_MAX of a 64-bit CPython. */
 #define TIMEOUT_MAX_S 9223372036.0
 
-/* What the running version's Lock.acquire says. */
+/* The message of the running version's Lock.acquire. */
 #if PY_VERSION_HEX >= 0x030D0000
 #define NEGATIVE_TIMEOUT "timeout value must be a non-negative number"
 #else
 #define NEGATIVE_TIMEOUT "timeout value must be positive"
 #endif
 
-/* What threading.Condition.wait makes of one that is no number: an error now, once nothing. */
+/* threading.Condition.wait with a NaN time-out: an error now, formerly no wait. */
 #if PY_VERSION_HEX >= 0x030E0000
 #define NAN_DEADLINE PLUS_DEADLINE_NAN
 #else
@@ -158,7 +158,7 @@ plus_check_deadline(uint64_t deadline_ns)
     }
 }
 
-/* 1 or 0; -1 with an exception. */
+/* Returns 1 or 0; -1 with an exception. */
 static int
 is_blocking(PyObject *flag)
 {
@@ -259,7 +259,7 @@ plus_queue_deadline(PyObject *block, PyObject *timeout, uint64_t *deadline_ns)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Both sorts of queue
+ * Common to Queue and SimpleQueue
  */
 
 const struct plus_signature plus_put_signature =

@@ -1,4 +1,4 @@
-/* What the room adds to the extension, and what the types of the rooms above use of its types. */
+/* The threads room's part of the extension module. */
 #ifndef PLUS_THREADS_BINDING_H
 #define PLUS_THREADS_BINDING_H
 

@@ -1,10 +1,10 @@
-/* See method.h. */
+/* Method objects that bind like Python functions; see method.h. */
 #include "method.h"
 
 #include <stddef.h>
 #include <structmember.h>
 
-/* Around a method descriptor of a native type. */
+/* A wrapper around a method descriptor of a native type. */
 typedef struct {
     PyObject_HEAD PyObject *descriptor;
     const struct plus_standard *entry; /* in the state of the module, which the type keeps */
@@ -33,8 +33,8 @@ call_any(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     return descriptor->vectorcall((PyObject *)descriptor, args, nargsf, kwnames);
 }
 
-/* The interpreter has short cuts to the functions of its own descriptors, by their type.  These are ours:
- * whatever is not right is left to the descriptor, which says so. */
+/* The interpreter has short cuts to the functions of its own descriptors, by their type.  These are the same for
+ * our methods; an irregular call is left to the descriptor, which raises the error. */
 
 static inline PyMethodDef *
 definition_for(PyObject *op, PyObject *const *args, size_t nargsf)
@@ -102,7 +102,7 @@ method_bind(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(type))
     return PyMethod_New(op, instance);
 }
 
-/* Its name, docstring, signature: the descriptor's. */
+/* Gets the name, docstring and signature from the descriptor. */
 static PyObject *
 method_getattro(PyObject *op, PyObject *name)
 {
@@ -161,7 +161,7 @@ static PyGetSetDef method_getset[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-/* Static, as the interpreter's own: it has no state, and no module to find. */
+/* A static type, like the interpreter's own: it has no state, and needs no module. */
 static PyTypeObject method_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.threads.method",
     .tp_basicsize = sizeof(plus_method_object),
@@ -194,8 +194,8 @@ wrapped(PyObject *descriptor, const struct plus_standard *entry)
     return (PyObject *)self;
 }
 
-/* Event.is_set is asked for in loops, and is nobody's callback: it keeps the interpreter's short cut, which
- * halves what it costs.  Before 3.12 no method can, see plus_standard_is_untouched. */
+/* Event.is_set is called in loops, and is hardly ever a callback: it keeps the interpreter's short cut, which halves
+ * its cost.  Before 3.12 no method can, see plus_standard_is_untouched(). */
 static bool
 stays_as_it_is(PyObject *name)
 {
@@ -218,7 +218,7 @@ plus_bind_as_functions(struct plus_standard *entry)
         now = PyDict_GetItemWithError(entry->native->tp_dict, name);
         method = wrapped(descriptor, entry);
         rc = method == NULL ? -1
-             /* else somebody has changed it in the class */
+             /* if they differ, other code has changed it in the class */
              : now == descriptor ? PyObject_SetAttr((PyObject *)entry->native, name, method)
                                  : 0;
         if (rc == 0) {

@@ -1,6 +1,6 @@
-/* The room's part of the extension module's state, and what its types have in common.
+/* The room's part of the extension module's state, and helpers that its types share.
  *
- * Everything here is called with the GIL held (attached, on a free-threaded build).
+ * Called with the GIL held (attached, on a free-threaded build).
  */
 #ifndef PLUS_THREADS_STATE_H
 #define PLUS_THREADS_STATE_H
@@ -8,29 +8,28 @@
 #include "../_base/compat.h"
 #include "standard/standard.h"
 
-/* How many of the types stand for a class that is written in Python. */
+/* The number of types that stand for a class that is written in Python. */
 #define PLUS_STANDARDS 8
 
-/* What the types of one interpreter refer to.  Fixed once the module is initialised, but for `standards`. */
+/* The objects that the types of one interpreter use.  Fixed once the module is initialised, except `standards`. */
 struct plus_threads_state {
     PyTypeObject *lock, *callable_lock; /* of threading.Lock(); threads.Lock (lock_py.c) */
     PyTypeObject *rlock, *condition, *semaphore, *bounded_semaphore, *event, *barrier;
     PyTypeObject *queue, *lifo_queue, *priority_queue, *simple_queue;
     PyObject *deque, *deque_append, *deque_popleft; /* the type and its functions */
     PyObject *heappush, *heappop;
-    PyObject
-        *stock_lock; /* for its words about wrong arguments; NULL where another package made it */
+    PyObject *stock_lock; /* raises errors about arguments; NULL if another package replaced it */
     struct plus_standard standards[PLUS_STANDARDS];
 };
 
 extern struct PyModuleDef
-    plus_native_module; /* of the whole extension; its state begins with this one */
+    plus_native_module; /* the whole extension; its state begins with plus_threads_state */
 
-/* Function and flags of a method table's entry. */
+/* Function and flags for an entry of a method table. */
 #define PLUS_KEYWORDS(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL | METH_KEYWORDS
 #define PLUS_FAST(f) ((PyCFunction)(void (*)(void))(f)), METH_FASTCALL
 
-/* Forgets the result of a call: 0, or -1 for none. */
+/* Drops the result of a call: returns 0, or -1 if it is NULL. */
 static inline int
 plus_done(PyObject *result)
 {
@@ -38,8 +37,8 @@ plus_done(PyObject *result)
     return result != NULL ? 0 : -1;
 }
 
-/* What a method returns that has done something, or found something out; NULL for a negative number,
- * which comes with an exception. */
+/* The return values of methods without a result, and of those with a truth value; NULL for a negative number, which
+ * comes with an exception. */
 static inline PyObject *
 plus_none(int rc)
 {
@@ -50,7 +49,7 @@ static inline PyObject *
 plus_truth(int rc)
 {
     return rc < 0 ? NULL
-                  : Py_NewRef(rc != 0 ? Py_True : Py_False); /* without PyBool_FromLong's call */
+                  : Py_NewRef(rc != 0 ? Py_True : Py_False); /* saves PyBool_FromLong's call */
 }
 
 int
@@ -62,36 +61,36 @@ plus_threads_clear(PyObject *module);
 struct plus_threads_state *
 plus_threads_state(PyTypeObject *type);
 
-/* Each adds a part of the room: one type or several, which it keeps in *state, or functions.  0 or -1 with an
+/* Each function adds a part of the room: types, which it stores in *state, or functions.  Returns 0, or -1 with an
  * exception. */
 typedef int
 plus_types_exec(PyObject *module, struct plus_threads_state *state);
 plus_types_exec plus_waiting_exec, plus_lock_exec, plus_condition_exec, plus_semaphore_exec,
     plus_event_exec, plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec, plus_standard_exec;
 
-/* Of `_at_fork_reinit`, which all that hold a lock have. */
+/* The docstring of `_at_fork_reinit`, which all types with a lock have. */
 #define plus_reinit_doc                                                                            \
     PyDoc_STR("_at_fork_reinit($self, /)\n--\n\nMake it as new, in a forked child.")
 
-/* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  0, or -1 with
- * an exception. */
+/* Makes a type in *made and adds it to the module by the name `as`; `base` may be NULL.  Returns 0, or -1 with an
+ * exception. */
 int
 plus_add_type(PyObject *module, PyTypeObject **made, const char *as, const char *name, size_t size,
               unsigned long flags, PyType_Slot *slots, PyTypeObject *base);
 
-/* "<module.Type at 0x...: state>", the state formatted as by PyUnicode_FromFormat. */
+/* Returns "<module.Type at 0x...: state>"; the state is formatted by PyUnicode_FromFormat. */
 PyObject *
 plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t second);
 
-/* tp_dealloc of types with weak references and a tp_clear, from which no Python class is derived. */
+/* The tp_dealloc of types with weak references and a tp_clear that have no Python subclasses. */
 void
 plus_dealloc(PyObject *op);
 
-/* The same for others: by what is their own tp_clear. */
+/* The same for other types, with their own tp_clear. */
 void
 plus_dealloc_by(PyObject *op, inquiry clear);
 
-/* Takes the last item off a list of ours, for which PyList_SetSlice() may want memory. */
+/* Removes the last item of a list of ours; PyList_SetSlice() might need memory. */
 static inline void
 plus_list_drop_last(PyObject *list)
 {

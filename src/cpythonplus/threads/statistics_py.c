@@ -1,4 +1,4 @@
-/* statistics() of each type, and acquire_timeout(): what the Python half makes of C values. */
+/* statistics() of each type, and acquire_timeout(): their results are Python classes. */
 #include "statistics_py.h" /* Python.h first: it sets the feature macros */
 
 #include "../_base/raise.h"

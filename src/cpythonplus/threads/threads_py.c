@@ -1,4 +1,4 @@
-/* The room's part of the extension module: what it is made of, and what a fork does to it. */
+/* The room's part of the extension module: its parts, and its fork hooks. */
 #include "binding.h"
 
 #include "../_base/process/fork.h"
@@ -11,7 +11,7 @@ nothing_to_do(void)
 {
 }
 
-/* Before the interpreter's own re-initialisation. */
+/* Runs before the interpreter's own re-initialisation. */
 static void
 after_fork_child(void)
 {

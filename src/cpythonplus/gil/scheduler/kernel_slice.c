@@ -1,14 +1,15 @@
-/* A thread's slice in the kernel is its `runtime` in sched_setattr(2), which for SCHED_OTHER counts from Linux 6.12 on.
+/* A thread's slice in the kernel is its `runtime` in sched_setattr(2), which SCHED_OTHER heeds from Linux 6.12 on.
  *
- * Lengthening: read the attributes; if the class is SCHED_OTHER and the slice shorter than ours, write it, with all
- * other attributes as they were, which needs no privilege.  What it was is returned, and kept by the caller (sched.c,
- * with the GIL's mutex).  Giving back: only where the slice is still ours, so one that the program has set since stays.
+ * Lengthening: read the attributes; if the class is SCHED_OTHER and the slice shorter than ours, write ours, and leave
+ * the other attributes as they are, which needs no privilege.  The caller (sched.c, under the GIL's mutex) keeps the
+ * former slice.  Giving back: write the former slice only if ours is still set, so that a slice that the program has
+ * set since stays.
  *
- * Threads inherit the slice.  Once any was lengthened (in_use), a thread that makes its record gives back what it may
- * have inherited: to 0, the kernel's default.
+ * Threads inherit the slice.  Once any slice was lengthened (in_use), a thread that makes its record resets a slice
+ * that it may have inherited to 0, the kernel's default.
  *
- * A kernel that knows nothing of it says so by an error or by a slice of 0, and one that does not allow it by an error:
- * then it is not asked again, by any thread (unavailable).  ESRCH is no such answer: the thread has ended meanwhile.
+ * A kernel without this feature reports an error or a slice of 0, and a kernel that forbids it reports an error; then
+ * no thread tries again (unavailable).  ESRCH is an exception: it means that the thread has ended.
  */
 #define _GNU_SOURCE
 #include "kernel_slice.h"
@@ -22,7 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A turn of the policy: who waits for that long is asked for by others anyway. */
+/* One turn of the policy: other threads ask for the GIL of one that goes on for longer anyway. */
 #define LONG_NS (10 * PLUS_NS_PER_MS)
 
 /* The first version of the kernel's structure; C libraries before glibc 2.41 do not have it. */
@@ -34,10 +35,10 @@ struct attributes {
     uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
-static _Atomic bool unavailable; /* the kernel said so once */
-static _Atomic bool in_use;      /* some thread has, or had, a long one */
+static _Atomic bool unavailable; /* the kernel refused once */
+static _Atomic bool in_use;      /* a slice was lengthened at some time */
 
-/* A thread may end meanwhile; anything else would come again. */
+/* ESRCH means that the thread has ended; any other error would come again. */
 static void
 note_refusal(void)
 {
@@ -46,7 +47,7 @@ note_refusal(void)
     }
 }
 
-/* Returns whether it is a thread whose slice can be told. */
+/* Returns true if the thread is SCHED_OTHER and its slice is known. */
 static bool
 read_attributes(pid_t thread, struct attributes *found)
 {
@@ -64,7 +65,7 @@ read_attributes(pid_t thread, struct attributes *found)
     return found->policy == SCHED_OTHER;
 }
 
-/* The other attributes are given as they are: that needs no privilege. */
+/* Writes the other attributes unchanged, which needs no privilege. */
 static bool
 write_slice(pid_t thread, struct attributes *attributes, uint64_t slice_ns)
 {

@@ -1,13 +1,13 @@
-/* How long the kernel lets a thread that computes go on before one that wakes.
+/* The kernel slice of a CPU-bound thread: how long it runs before a thread that wakes on its core.
  *
- * A handler that wakes on the core where a job computes waits for it there, until the job's slice in the
- * kernel has passed: 4 ms, before it can even ask for the GIL.  From Linux 6.12 on (EEVDF) a thread may name
- * its slice, and one that wakes goes at once before one with a longer slice.  The processor is shared as
- * before: a longer slice makes turns longer, not more of them.
+ * A handler that wakes on the core of a CPU-bound thread waits there for the end of that thread's kernel slice: 4 ms,
+ * before it can even ask for the GIL.  From Linux 6.12 on (EEVDF) a thread may set its slice, and a thread that wakes
+ * goes at once before one with a longer slice.  The processor is shared as before: a longer slice makes turns longer,
+ * not more frequent.
  *
- * Where the kernel knows nothing of it, or does not allow it, nothing is done.  A thread of another class
- * than SCHED_OTHER is left alone, and so is one that has asked for as long a slice itself.  Threads inherit
- * the slice from whoever starts them, so a new one gives it back.  A program that one executes keeps it.
+ * If the kernel lacks this or forbids it, nothing is done.  A thread of another class than SCHED_OTHER is left alone,
+ * and so is one that has set as long a slice itself.  Threads inherit the slice from the thread that starts them, so a
+ * new one gives it back.  A program that such a thread executes keeps it.
  */
 #ifndef PLUS_GIL_KERNEL_SLICE_H
 #define PLUS_GIL_KERNEL_SLICE_H
@@ -15,15 +15,15 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Of the thread: makes its slice long.  Returns what it was, in ns, for `give_back`; 0: it is as it was. */
+/* Lengthens the thread's slice.  Returns the former slice in ns, for `give_back`; 0: nothing was changed. */
 uint64_t
 plus_kernel_slice_lengthen(pid_t thread);
 
-/* Makes its slice what it was. */
+/* Restores the thread's former slice. */
 void
 plus_kernel_slice_give_back(pid_t thread, uint64_t before_ns);
 
-/* Of the calling thread, which is new: gives back what it inherited. */
+/* Called by a new thread: resets the slice that it inherited. */
 void
 plus_kernel_slice_begin(void);
 

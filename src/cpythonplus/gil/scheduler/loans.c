@@ -1,13 +1,12 @@
-/* The loans of one thread, a handful in an array; the protocol of lending is sched.c's (priority inheritance).
+/* The loans of one thread, a few in an array; sched.c has the protocol of lending (priority inheritance).
  *
- * A loan is named by the thing, not by the lender: several who wait for one thing are one loan, with the best of their
- * levels and their number.  It ends with the last of them, or all at once when the owner lets go of the thing.  A level
- * that was raised is not lowered when the one that raised it leaves, since nobody remembers who lent what: that lasts
- * until the loan ends, and errs on the side of serving the owner.  The order does not matter, so the last one fills the
- * gap.
+ * A loan is identified by the thing, not by the lender: all waiters for one thing share one loan, which has the best of
+ * their levels and their number.  It ends with the last lender, or when the owner lets go of the thing.  When a lender
+ * leaves, the loan keeps its level until it ends, since no record says who lent what; that errs on the side of serving
+ * the owner.  The order of the array does not matter, so the last entry fills a gap.
  *
- * loan_count is written behind the loan it counts, since its owner reads it without the mutex: above 0, it goes and
- * looks.
+ * loan_count is written after the loan it counts, because the owner reads it without the mutex; if it is above 0, the
+ * owner takes the mutex.
  */
 #include "loans.h"
 

@@ -1,35 +1,34 @@
-/* Whom a thread is served as while it has what lighter threads wait for (priority inheritance).
+/* The level at which a thread is served while it owns a thing that lighter threads wait for (priority inheritance).
  *
- * A lender names the thing by the word that tells its owner, and lends its own level until the owner lets
- * go of the thing or the lender waits no more.  A few loans are kept for each thread; one more is
- * refused, which costs the lender time and nothing else.
+ * A lender names the thing by its owner word, and lends its own level until the owner lets go of the thing or the
+ * lender stops waiting.  Each thread has room for a few loans; one more is refused, which costs the lender time and
+ * nothing else.
  *
- * All functions are called under the GIL's mutex; only `loan_count` is read without it, by the thread
- * itself.
+ * All functions are called under the GIL's mutex; only `loan_count` is read without it, by the thread itself.
  */
 #ifndef PLUS_GIL_LOANS_H
 #define PLUS_GIL_LOANS_H
 
 #include "thread.h"
 
-/* The best level lent to the thread; PLUS_LEVELS if none is. */
+/* The best level lent to the thread; PLUS_LEVELS if it has no loan. */
 unsigned
 plus_loans_level(const struct plus_thread *thread);
 
-/* One more lends for `thing`.  False: no room. */
+/* Adds a lender for `thing`.  False: no room. */
 bool
 plus_loans_add(struct plus_thread *thread, const _Atomic uint64_t *thing, unsigned level);
 
-/* What was lent for `thing` counts for more, since somebody waits for the lender in turn; it ends with
- * that lender.  False: nothing was lent. */
+/* Raises the loan for `thing` to `level`, because another thread waits for the lender; the loan ends with that
+ * lender.  False: there is no loan for `thing`. */
 bool
 plus_loans_raise(struct plus_thread *thread, const _Atomic uint64_t *thing, unsigned level);
 
-/* One lender less. */
+/* Removes one lender. */
 void
 plus_loans_take_back(struct plus_thread *thread, const _Atomic uint64_t *thing);
 
-/* Forgets all that was lent for `thing`. */
+/* Ends the loan for `thing`. */
 void
 plus_loans_end(struct plus_thread *thread, const _Atomic uint64_t *thing);
 

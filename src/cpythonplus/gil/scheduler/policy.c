@@ -1,20 +1,21 @@
-/* The numbers behind policy.h, which tells the idea and what was rejected.
+/* The arithmetic of the policy; policy.h explains the idea and what was rejected.
  *
- * An account moves at three events, of the thread that it belongs to:
+ * Three events change a thread's usage:
  *
- *     held     + hold_ns, less what credit there is, up to the cap; the average of unasked holds (brief_ns) follows
- *     away     - away_ns, a quarter of it when the last hold ended because it was asked; credit likewise
- *     waited   credit by demand: all of the wait for who wants half of its time, nothing for who wants none of it, or
- *              three quarters and more; the account is paid with it first, the rest is kept
+ *     held     The account grows by hold_ns less the credit, up to the cap.  Holds that ended unasked move the average
+ *              brief_ns.
+ *     away     Account and credit shrink by away_ns, or by a quarter of it if the last hold ended because it was asked.
+ *     waited   The thread gets credit by its demand: the whole wait at a demand of one half, nothing at 0 or at three
+ *              quarters and more.  The credit first reduces the account; the remainder is kept.
  *
- * When account and credit have both come to 0 the thread has rested: the most that the account came to (peak_ns)
- * becomes what it usually comes to (usual_ns), which otherwise fades by an eighth.  One that was at the cap has no
- * usual any more: it was a job.
+ * When account and credit have both reached 0 the thread has rested.  Then the account's peak (peak_ns) becomes its
+ * typical usage (usual_ns), which otherwise fades by an eighth.  A thread whose account was at the cap is CPU-bound and
+ * loses its typical usage.
  *
- * A waiter decides by comparing levels: lighter than the holder asks at once, unless a protected run is on; heavier
- * waits, until it has missed the GIL for as long as it may be kept waiting, or the holder holds it so long; equal ones
- * take turns by their tickets. Those of level 0 leave each other alone, until one misses the GIL for an interval.  A
- * decision changes nothing: sched.c acts on it.
+ * A waiter decides by comparing levels.  If it is lighter than the holder, it asks at once, unless a protected run is
+ * on.  If it is heavier, it waits until it has missed the GIL for as long as it may be kept waiting, or until the
+ * holder has held the GIL for so long.  Threads of equal level take turns by their tickets; those of level 0 leave each
+ * other alone until one misses the GIL for an interval.  A decision changes nothing: sched.c acts on it.
  */
 #include "policy.h"
 
@@ -24,7 +25,7 @@ least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The account after a hold. */
+/* Returns the account after a hold of hold_ns. */
 static uint64_t
 charged_ns(const struct plus_usage *usage, uint64_t hold_ns)
 {
@@ -42,7 +43,7 @@ plus_policy_level(const struct plus_usage *usage, uint64_t held_ns)
     if (account <= PLUS_LIGHT_NS && usage->usual_ns <= PLUS_LIGHT_NS) {
         return 0;
     }
-    /* Twice the usual is as usual: requests differ, and come together. */
+    /* Up to twice the typical usage counts as typical: requests differ, and arrive in bursts. */
     if (is_known && account < PLUS_ACCOUNT_CAP_NS &&
         (account <= PLUS_BEGINNING_NS || account <= 2u * usage->usual_ns)) {
         return 1;
@@ -70,7 +71,7 @@ plus_policy_class(unsigned level)
     return level > 2u ? PLUS_BATCH : PLUS_INTERACTIVE;
 }
 
-/* The recent past fades by halves. */
+/* Halves the recent past once it is longer than PLUS_MEMORY_NS. */
 static void
 fade(struct plus_usage *usage)
 {
@@ -95,13 +96,12 @@ plus_policy_held(struct plus_usage *usage, uint64_t hold_ns, bool asked)
         usage->brief_ns += (hold_ns + 7u) / 8u - usage->brief_ns / 8u;
     }
     else if (usage->brief_ns != 0 && usage->brief_ns < PLUS_MEMORY_NS) {
-        /* It would have gone on for some time. */
+        /* Unasked, the hold would have lasted longer. */
         usage->brief_ns += (hold_ns + 7u) / 8u + usage->brief_ns / 8u;
     }
 }
 
-/* What it did before it rested is what it usually does.  Whoever ran as a job has to show a usual
- * again. */
+/* The peak before a rest becomes the typical usage.  A CPU-bound thread starts again without a typical usage. */
 static void
 rested(struct plus_usage *usage)
 {
@@ -127,7 +127,7 @@ plus_policy_away(struct plus_usage *usage, uint64_t away_ns)
     }
 }
 
-/* The part of its time, waits left out, that a thread wants the GIL. */
+/* Returns the part of its time, not counting waits, for which a thread wants the GIL. */
 static double
 demand(const struct plus_usage *usage)
 {
@@ -136,10 +136,10 @@ demand(const struct plus_usage *usage)
     return holding / (holding + (double)usage->resting_ns + (double)PLUS_UNKNOWN_NS);
 }
 
-/* Requests come together while a handler is kept waiting.  Were they held against it, one long wait
- * would make a job of it for as long as it catches up, which beside many jobs is for ever.  As much
- * as comes together is given back, and as much again for catching up; nothing to a thread that wants
- * the GIL for three quarters of its time or more, or that has never given it up by itself. */
+/* Requests pile up while a handler is kept waiting.  If they counted against the handler, one long wait would make
+ * it a CPU-bound thread for as long as it catches up, which beside many CPU-bound threads is for ever.  So it gets
+ * back as much as piles up, and as much again for catching up.  A thread that wants the GIL for three quarters of
+ * its time or more, or that has never given it up by itself, gets nothing. */
 void
 plus_policy_waited(struct plus_usage *usage, uint64_t waited_ns)
 {
@@ -206,9 +206,9 @@ wait_until(const struct plus_situation *s, uint64_t deadline_ns, bool brief)
     };
 }
 
-/* A holder that gives the GIL up for a microsecond and takes it again, over and over, looks brief, and
- * each time it is back before the one that was woken.  After a while of that it is asked: then it has
- * to wait until the other has it. */
+/* A holder that gives the GIL up for a microsecond and takes it again, over and over, looks brief, and is back
+ * before the woken thread each time.  After patience_ns of that the waiter asks; then the holder has to wait until
+ * the waiter has the GIL. */
 static bool
 has_missed(const struct plus_situation *s, uint64_t patience_ns)
 {
@@ -238,8 +238,8 @@ is_brief(const struct plus_policy *policy, const struct plus_thread *holder)
 static struct plus_decision
 decide_heavier(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
 {
-    /* Also one that goes on for long, by what it usually does or by what is lent to it, leaves the others
-     * their share. */
+    /* A holder that goes on for long leaves the heavier threads their share, even if its level is low because
+     * of its typical usage or of a loan. */
     if (has_missed(s, PLUS_STARVATION_NS) ||
         (held >= PLUS_STARVATION_NS && policy->batch_share > 0.0)) {
         return ask(s);
@@ -247,8 +247,8 @@ decide_heavier(const struct plus_policy *policy, const struct plus_situation *s,
     return wait_until(s, UINT64_MAX, s->self_is_first && is_brief(policy, s->holder));
 }
 
-/* Tickets are the order of turns: whoever was interrupted in its own, or was away for a moment, has the
- * older one, and goes on with what is left of it. */
+/* Tickets are the order of turns.  A thread that was interrupted in its turn, or was away for a moment, has the
+ * older ticket and uses up what is left of its turn. */
 static struct plus_decision
 decide_equal(const struct plus_policy *policy, const struct plus_situation *s, uint64_t held)
 {
@@ -256,7 +256,7 @@ decide_equal(const struct plus_policy *policy, const struct plus_situation *s, u
     uint64_t slice = plus_policy_slice_ns(s->self->level, s->slice_ns, s->interval_ns);
 
     if (s->self->level == 0) {
-        /* Both are light: it will block by itself soon. */
+        /* Both are light: the holder will block by itself soon. */
         if (has_missed(s, s->interval_ns)) {
             return ask(s);
         }
@@ -279,7 +279,7 @@ struct plus_decision
 plus_policy_decide(const struct plus_policy *policy, const struct plus_situation *s)
 {
     if (s->holder == NULL) {
-        /* Free, and granted to somebody who is on the way: the next release or acquisition tells. */
+        /* The GIL is free, and the granted thread is on its way: the next release or acquisition wakes us. */
         return wait_until(s, UINT64_MAX, true);
     }
     if (policy->eager) {

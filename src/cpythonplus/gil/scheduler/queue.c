@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-/* Links `thread` in front of `next`; NULL: at the tail. */
+/* Links `thread` in front of `next`, or at the tail if `next` is NULL. */
 static void
 link_before(struct plus_queue *queue, struct plus_thread *thread, struct plus_thread *next)
 {

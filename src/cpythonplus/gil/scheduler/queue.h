@@ -3,9 +3,9 @@
  *      head                                             tail
  *      ticket 3  <->  ticket 7  <->  ticket 8  <->  ticket 12
  *
- * A thread that was granted the GIL and found it taken, or that was interrupted in its turn, comes
- * back with its old ticket and so to its old place.  All functions are called under the GIL's
- * mutex; a record is in at most one queue.  Nothing here blocks, allocates or knows of Python.
+ * A thread that was granted the GIL and found it taken, or that was interrupted in its turn, queues again
+ * with its old ticket, at its old place.  All functions are called under the GIL's mutex; a record is in at
+ * most one queue.  Nothing here blocks, allocates or knows of Python.
  */
 #ifndef PLUS_GIL_QUEUE_H
 #define PLUS_GIL_QUEUE_H
@@ -16,7 +16,7 @@ struct plus_queue {
     struct plus_thread *head, *tail;
 };
 
-/* thread->ticket must be set.  Constant time at either end, which is where nearly all go. */
+/* thread->ticket must be set.  Takes constant time at either end, where nearly all insertions are. */
 void
 plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread);
 

@@ -1,21 +1,21 @@
-/* Tickets, turns and debts of those who wait; the queues themselves are queue.c's.
+/* Tickets, turns and debts of the waiters; queue.c implements the queues themselves.
  *
- * A ticket is the place in a level, and lasts for a turn.  It is taken with the first wait or acquisition of a turn,
- * kept over interruptions and short absences, and given back when the slice is used up, after an absence as long as a
- * slice, or, by those who rest (levels 0 and 1, last hold ended unasked), with each new wait.
+ * A ticket is a place in a level and lasts for one turn.  A thread takes it with the first wait or acquisition of the
+ * turn and keeps it over interruptions and short absences.  It gives the ticket back when the slice is used up, after
+ * an absence as long as a slice, or with each new wait if it rests (levels 0 and 1, last hold ended unasked).
  *
- * A debt counts the time for which somebody is overtaken: `to_heavier` by anybody lighter, `to_handlers` (level 1) by
- * level 0.  It runs from when the situation begins to when it ends, so it is brought up to date whenever the holder or
- * the queue changes (plus_ready_count), and is paid back: `to_heavier` by holds that overtake nobody, at the rate that
- * batch_share asks for, `to_handlers` by holds of handlers, one to one.  When enough is owed, the next grant goes to
- * one of them, and it may not be asked for as long as it takes.  Handlers come before heavier ones, among which the
- * longest waiter is chosen, whatever its level.  A debt has a limit: a long drought is no long flood.
+ * A debt counts the time for which waiters are overtaken: `to_heavier` by any lighter thread, `to_handlers` (level 1)
+ * by level 0.  plus_ready_count updates it whenever the holder or the queue changes.  It is paid back: `to_heavier` by
+ * holds that overtake nobody, at the rate that batch_share asks for, `to_handlers` by holds of handlers, one to one.
+ * When enough is owed, the next grant goes to an overtaken waiter, and its run is protected from requests for
+ * plus_ready_protected_ns().  Handlers come before heavier threads, among which the one that has waited longest is
+ * chosen, whatever its level.
  */
 #include "ready.h"
 
 #include <stddef.h>
 
-/* What is owed is limited to so many bounds: a long drought is no long flood. */
+/* Limits of a debt, in units of its bound: a long drought shall not lead to a long flood. */
 #define OWED_TO_HEAVIER 8u
 #define OWED_TO_HANDLERS 2u
 
@@ -130,7 +130,7 @@ plus_ready_pick(const struct plus_ready *ready, const struct plus_policy *policy
     }
     *protection = PLUS_FOR_HEAVIER;
     if (!overtakes_heavier(ready, first->level)) {
-        return first; /* protected: who was asked for it may be back at once */
+        return first; /* protected, since a thread that was asked for it may be back at once */
     }
     struct plus_thread *longest = NULL;
     for (unsigned level = first->level + 1u; level < PLUS_LEVELS; level++) {
@@ -150,7 +150,7 @@ plus_ready_protected_ns(const struct plus_policy *policy, enum plus_protection p
                                              : 0;
 }
 
-/* To the end of its queue next time. */
+/* The next wait goes to the end of the queue. */
 static void
 forget_turn(struct plus_thread *thread)
 {

@@ -1,42 +1,45 @@
-/* The protocol between those who wait for the GIL, the one that has it, and the interpreter.
+/* The protocol between the threads that wait for the GIL, its holder, and the interpreter.
  *
- * The interpreter calls us at the four places that sched.h shows.  A thread is, by its record and by S:
+ * The interpreter calls us at the four places that sched.h shows.  Each thread is in one of these states, kept in its
+ * record and in S:
  *
  *                  plus_sched_wait              grant_next             plus_sched_acquired
  *        away ----------------------> queued -------------> granted -----------------------> holder
  *          ^                         |     ^                   |                               |
- *          |            asks, or     |     |    old ticket     |                               |
- *          |      is sent back: 0 or |     +-------------------+ found it taken                |
- *          |            ETIMEDOUT    v                                                         |
- *          |                  in the interpreter, and back at once                             |
+ *          |     sent back: 0 or     |     |    old ticket     |                               |
+ *          |        ETIMEDOUT        |     +-------------------+ GIL was taken meanwhile       |
+ *          |                         v                                                         |
+ *          |             in the interpreter, calls again at once                               |
  *          +---------------------------- plus_sched_released ----------------------------------+
  *
- *   queued    in S.ready, level by level; asleep or polling on `parking`, its own futex word.
- *   granted   taken out of the queue, woken, and not there yet (S.granted).  It owns nothing: the GIL is free
- *             meanwhile, and whoever comes first takes it.  One that finds it taken comes back with its old ticket, to
- *             its old place.
- *   holder    S.holder.  One that never met another thread is not timed; it goes through the two `alone` functions.
+ *   queued    The thread is in S.ready, in the queue of its level; it sleeps or polls on `parking`, its own futex word.
+ *   granted   grant_next() took the thread out of the queue and woke it (S.granted); it has not arrived yet.  It owns
+ *             nothing: the GIL is free meanwhile, and any thread may take it.  If the granted thread finds the GIL
+ *             taken, it queues again with its old ticket, at its old place.
+ *   holder    S.holder.  A thread that never met another thread is not timed; it uses the two `alone` functions.
  *
- * Who writes.  All of it is guarded by the GIL's own mutex, in which the interpreter calls us.  It is let go of for
- * sleeping, polling and await_turn(): whoever did that looks at everything again.  The atomics in S say who else reads
- * or writes them.  The registry's lock may be taken inside of the mutex, never the other way round.
+ * Locking.  The interpreter calls us with the GIL's own mutex held; it guards every field.  The mutex is released for
+ * sleeping, polling and await_turn(), so the code after each of these reads the state again.  Comments at the atomics
+ * in S name their other readers and writers.  The registry's lock may be taken inside the mutex, never the other way
+ * round.
  *
- * Parking.  Only the waiter stores WAITING and, by comparing, ASLEEP; only a waker, in the mutex, exchanges in GRANTED
- * or RECHECK.  So a waker sees whether it has to pay for a system call, and a waiter that was told something does not
- * fall asleep.
+ * Parking.  Only the waiter stores WAITING and, by compare-and-swap, ASLEEP; only a waker, under the mutex, exchanges
+ * in GRANTED or RECHECK.  So the waker sees whether it needs the system call, and a waiter that was already woken does
+ * not fall asleep.
  *
- * Asking.  That the holder is to give the GIL up can be said by the interpreter alone: plus_sched_wait() returns
- * ETIMEDOUT.  It heeds that only in the first round of a wait (wait_is_over); later rounds return 0, as woken for
- * nothing, and the interpreter calls again at once.  `asked` is set from then until the next acquisition: one request is
- * enough for all.  Only one waiter, the warden, has a timer for it, or two (sleep_until).
+ * Asking.  Only the interpreter can request that the holder drops the GIL; plus_sched_wait() makes it do so by
+ * returning ETIMEDOUT.  The interpreter heeds that only in the first round of a wait (wait_is_over); later rounds
+ * return 0 like a spurious wake-up, and the interpreter calls again at once.  `asked` is set from the request until the
+ * next acquisition: one request serves all waiters.  Only one waiter, the warden, has a timer for it, sometimes also
+ * the first waiter (sleep_until).
  *
- * Switching.  Whoever was asked waits, having given the GIL up, until `switch_sequence` has moved: each acquisition
- * moves it, and wakes sleepers if the last holder was asked or hands over.  The sequence that is waited to change was
- * read in switch_mutex, in which acquisitions are, or with the GIL held: so no step is missed.
- * The policy decides (policy.c), the queues remember (ready.c); here it is done.
+ * Switching.  A holder that was asked gives the GIL up and waits until `switch_sequence` has moved: each acquisition
+ * moves it, and wakes the sleepers if the last holder was asked or hands over.  The waiter read the sequence under
+ * switch_mutex, under which acquisitions happen, or with the GIL held, so it misses no step.
+ * policy.c decides, ready.c keeps the queues, this file acts.
  *
- * Rejected: handing the GIL over to the thread that is woken: nobody could have it until that one has arrived; a timer
- * or a flag `asked` for each waiter, two pollers, a thread that looks after the waiters (docs/explanation/rejected.md).
+ * Rejected: handing the GIL over to the thread that is woken (no other thread could have it until that one arrived); a
+ * timer or a flag `asked` for each waiter; two pollers; a helper thread for the waiters (docs/explanation/rejected.md).
  */
 #define _GNU_SOURCE
 #include "sched.h"
@@ -54,8 +57,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-/* Who waits for a switch looks again this often: a request from before the installation is not known
- * to us, and its waiter is not told. */
+/* A thread that waits for a switch checks this often: a request made before the installation is unknown to us,
+ * so nobody wakes its waiter. */
 #define SWITCH_RECHECK_NS (UINT64_C(5) * PLUS_NS_PER_MS)
 
 /* How long the end of an atomic section waits at most for another thread to take the GIL. */
@@ -64,50 +67,50 @@
 /* How long the GIL is kept for a thread that was interrupted in its turn. */
 #define TURN_WAIT_NS (UINT64_C(2) * PLUS_NS_PER_US)
 
-/* A granted thread that has not arrived after this long is not waited for any more. */
+/* A granted thread that has not arrived after this long no longer holds back the next grant. */
 #define GRANT_LIMIT_NS (UINT64_C(2) * PLUS_NS_PER_MS)
 
 /* Written under the GIL's mutex unless said otherwise. */
 static struct {
-    _Atomic bool running; /* we do the waiting; otherwise libc does, and we only know the holder */
+    _Atomic bool running; /* we do the waiting; otherwise libc does, and we only track the holder */
     struct plus_policy policy;
     struct plus_interpreter interpreter;
-    _Atomic(pthread_mutex_t *) mutex; /* for who comes without having waited */
+    _Atomic(pthread_mutex_t *) mutex; /* the GIL's, for lending threads, which do not hold it */
     _Atomic uint64_t spin_ns;         /* the policy's, for readers without the mutex */
     struct plus_ready ready;          /* the waiters */
 
-    /* Who wakes to look after the first waiter, so that a crowd costs what two waiters cost: the first has
-     * a timer of its own only behind a request, or where one of its last waits was long.  It is the last
-     * in the whole order, which is longest in the queue and changes by newcomers, who are awake; one that
-     * leaves for good names the next.  NULL: nobody waits.  Cleared without the mutex by a thread that
-     * ends. */
+    /* The warden wakes the first waiter when it is time to ask, so that a crowd costs what two waiters cost.  The
+     * first waiter has a timer of its own only after a request, or if one of its last waits was long.  The warden
+     * is the last waiter in the whole order: it stays in the queue longest and changes only when a newcomer
+     * queues, which is awake anyway.  A warden that leaves for good names the next.  NULL: nobody waits.  Cleared
+     * without the mutex by a thread that ends. */
     _Atomic(struct plus_thread *) warden;
 
     struct plus_thread *holder;      /* NULL: free */
     struct plus_thread *last_holder; /* compared, never followed */
     int holder_cpu;
-    _Atomic(struct plus_thread *) granted; /* woken to take it, has not arrived; cleared without the
-                                              mutex by a thread that ends */
+    /* Woken to take the GIL, has not arrived.  Cleared without the mutex by a thread that ends. */
+    _Atomic(struct plus_thread *) granted;
     uint64_t granted_ns;
     unsigned granted_level;
-    _Atomic bool granted_polling; /* it was awake when it was granted; read under switch_mutex */
+    _Atomic bool granted_polling; /* `granted` was awake then; read under switch_mutex */
 
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
-    bool unheard;       /* a request to this holder was not answered in time: everybody asks */
-    uint64_t protected_until_ns; /* one that was overtaken for too long may not be asked before */
-    enum plus_protection protect_next; /* the thread granted last gets such a run */
+    bool unheard;       /* a request to this holder was not answered in time: every waiter asks */
+    uint64_t protected_until_ns; /* the holder was overtaken for too long: it is not asked before */
+    enum plus_protection protect_next; /* for the run of the thread granted last */
 
-    /* Who was asked in its turn, and comes back as soon as another has taken the GIL. */
+    /* A thread that was asked during its turn and comes back as soon as another has taken the GIL. */
     _Atomic(struct plus_thread *) returning; /* compared, never followed */
     unsigned returning_level;
     int returning_cpu;
 
     uint64_t interval_ns; /* the interpreter's switch interval */
-    uint64_t slice_ns; /* of a turn: the policy's, or the interpreter's switch interval if longer */
+    uint64_t slice_ns; /* one turn: the policy's, or the interpreter's switch interval if longer */
 
-    _Atomic uint32_t switch_sequence; /* futex word: one more with each acquisition */
-    bool hands_over;                  /* the holder will wait for the switch though nobody asked */
-    bool switch_awaited;              /* the last holder was asked, so it may wait for the switch */
+    _Atomic uint32_t switch_sequence; /* futex word: incremented by each acquisition */
+    bool hands_over;     /* the holder will wait for the switch without having been asked */
+    bool switch_awaited; /* the last holder was asked, so it may wait for the switch */
     _Atomic uint32_t switch_sleepers; /* threads asleep on it; written by them */
     _Atomic uint32_t pollers;         /* written by the pollers; at most one polls */
 
@@ -136,12 +139,12 @@ park_nogil(struct plus_thread *self, uint64_t poll_ns, uint64_t deadline_ns)
     if (!atomic_compare_exchange_strong(&self->parking, &waiting, PLUS_PARK_ASLEEP)) {
         return;
     }
-    /* A signal or a stray wake-up ends the sleep early: the caller decides again, no harm done. */
+    /* A signal or a stray wake-up ends the sleep early; the caller decides again, which does no harm. */
     plus_futex_wait(&self->parking, PLUS_PARK_ASLEEP, deadline_ns);
 }
 
-/* Under the mutex, so that the record cannot go away before the system call: the sleeper needs the
- * mutex to get on. */
+/* Called under the mutex, so that the record cannot go away before the system call: the sleeper needs the
+ * mutex to continue. */
 static bool
 unpark(struct plus_thread *thread, enum plus_parking reason)
 {
@@ -153,8 +156,8 @@ unpark(struct plus_thread *thread, enum plus_parking reason)
     return before == PLUS_PARK_WAITING;
 }
 
-/* Polling pays only when the other side runs on another processor right now and will be done soon,
- * and when nobody polls already: two pollers would take both cores from the one who works. */
+/* Polling pays only if the holder runs on another processor right now and will be done soon, and if no other
+ * thread polls: two pollers would take both cores from the holder. */
 static uint64_t
 poll_budget(const struct plus_decision *decision)
 {
@@ -204,7 +207,7 @@ holder_level(uint64_t now)
     return level_of(S.holder, since != 0 && now > since ? now - since : 0);
 }
 
-/* Whether `a` is served before `b`. */
+/* Returns whether `a` is served before `b`. */
 static bool
 is_before(const struct plus_thread *a, const struct plus_thread *b)
 {
@@ -222,7 +225,7 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     }
     plus_ready_insert(&S.ready, self);
     self->queued = true;
-    /* One that is not queued left to ask, and was ended by the interpreter instead. */
+    /* A warden that is not queued left to ask, and the interpreter ended its thread. */
     if (warden == NULL || warden == self || !warden->queued || is_before(warden, self)) {
         atomic_store_explicit(&S.warden, self, memory_order_relaxed);
     }
@@ -231,7 +234,7 @@ enqueue(struct plus_thread *self, uint64_t now, bool begins)
     }
 }
 
-/* The warden's place is left to it: it comes again at once. */
+/* A warden stays the warden, because it comes back at once. */
 static void
 leave_to_ask(struct plus_thread *thread)
 {
@@ -239,7 +242,7 @@ leave_to_ask(struct plus_thread *thread)
     thread->queued = false;
 }
 
-/* Who is not in the queue cannot look after it. */
+/* A thread that leaves the queue stops being its warden. */
 static void
 resign(const struct plus_thread *thread)
 {
@@ -250,7 +253,7 @@ resign(const struct plus_thread *thread)
 
     atomic_store_explicit(&S.warden, last, memory_order_relaxed);
     if (last != NULL) {
-        unpark(last, PLUS_PARK_RECHECK); /* it has no timer yet */
+        unpark(last, PLUS_PARK_RECHECK); /* the new warden has no timer yet */
     }
 }
 
@@ -281,7 +284,7 @@ decide(const struct plus_thread *waiter, uint64_t interval_ns, uint64_t now)
 
     if (S.holder != NULL) {
         if (S.holder->acquired_ns == 0) {
-            S.holder->acquired_ns = now; /* it took the GIL while it was the only thread */
+            S.holder->acquired_ns = now; /* the holder took the GIL while it was the only thread */
         }
         situation.holder_level = holder_level(now);
         situation.holder_atomic = atomic_load(&S.holder->atomic_depth) > 0;
@@ -289,8 +292,8 @@ decide(const struct plus_thread *waiter, uint64_t interval_ns, uint64_t now)
     return plus_policy_decide(&S.policy, &situation);
 }
 
-/* Until when a waiter that need not ask now may sleep.  The warden looks after the first waiter, which
- * sleeps without a timer, and wakes it when it is time to ask. */
+/* Returns until when a waiter that need not ask now may sleep.  The warden keeps the time for the first waiter,
+ * which sleeps without a timer, and wakes it when it is time to ask. */
 static uint64_t
 sleep_until(struct plus_thread *self, const struct plus_decision *own, uint64_t interval_ns,
             uint64_t now)
@@ -313,10 +316,10 @@ sleep_until(struct plus_thread *self, const struct plus_decision *own, uint64_t 
     return decision.ask ? now + interval_ns : decision.deadline_ns;
 }
 
-/* The holder stores its depth and then reads `asked`; we store `asked` and then read the depth.  Both
- * are sequentially consistent, so at least one of the two sees the other.  Only a request of our own is
- * withdrawn: an earlier one found the holder outside a section, and the interpreter has it, so the
- * holder, which is entering one now, must still read it. */
+/* The holder stores its depth and then reads `asked`; we store `asked` and then read the depth.  Both are
+ * sequentially consistent, so at least one of the two sees the other.  We withdraw only our own request: an
+ * earlier one found the holder outside a section, so the interpreter has it and the holder, which may be
+ * entering a section now, must still read it. */
 static bool
 ask_holder(void)
 {
@@ -326,7 +329,7 @@ ask_holder(void)
         return true;
     }
     atomic_store(&S.holder->atomic_wanted, true);
-    if (atomic_load(&S.holder->atomic_depth) == 0) { /* it left before it could see that */
+    if (atomic_load(&S.holder->atomic_depth) == 0) { /* the holder left before it could see that */
         return true;
     }
     if (!asked_before) {
@@ -347,10 +350,10 @@ wake_all_but(const struct plus_thread *self)
     }
 }
 
-/* A request that was not answered within an interval.  Mostly the holder has no core now, or does not
- * look, and asking once more is all that can be done.  But where the request may have gone to the
- * waiter's own sub-interpreter instead of the holder's, only a waiter of the holder's interpreter can
- * reach it.  So everybody asks once then, as they all do in the interpreter's own scheduling. */
+/* Handles a request that was not answered within an interval.  Mostly the holder has no core or does not check
+ * for requests, and all that helps is to ask again.  But the request may have gone to the waiter's own
+ * sub-interpreter instead of the holder's; then only a waiter of the holder's interpreter can reach it.  So every
+ * waiter asks once, as in the interpreter's own scheduling. */
 static void
 ask_again(struct plus_thread *self)
 {
@@ -363,12 +366,11 @@ ask_again(struct plus_thread *self)
     wake_all_but(self);
 }
 
-/* One look at the situation.  Returns true when the wait is over, with what to tell the interpreter
- * in *result.
+/* Checks the situation once.  Returns true when the wait is over; *result is then for the interpreter.
  *
- * The interpreter heeds ETIMEDOUT only if nobody has switched since its wait began, so a request is
- * made in the first round only, before the mutex was let go of.  A later round goes back to the
- * interpreter, as if woken for nothing, and comes again with its old ticket. */
+ * The interpreter heeds ETIMEDOUT only if no switch happened since its wait began.  So a request is made only in
+ * the first round, before the mutex was released.  A later round returns to the interpreter like a spurious
+ * wake-up; the interpreter calls again, and the thread keeps its ticket. */
 static bool
 wait_is_over(struct plus_thread *self, const struct plus_decision *decision, bool first,
              int *result)
@@ -377,7 +379,7 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
 
     *result = 0;
     if (decision->wants) {
-        /* The holder stores its depth and then reads `wanted`: it, or we, see the other's. */
+        /* The holder stores its depth and then reads `wanted`: at least one of us sees the other. */
         atomic_store(&S.holder->atomic_wanted, true);
         ask = atomic_load(&S.holder->atomic_depth) == 0 && !atomic_load(&S.asked);
     }
@@ -398,8 +400,8 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
         }
     }
     if (S.interpreter.is_ending()) {
-        /* A thread that has to end learns it from a time-out; one a round, so that nobody is kept
-         * from the mutex. */
+        /* A thread that has to end learns it from a time-out.  It gets one every second round, so that it
+         * does not keep others from the mutex. */
         if (first && self->ending_seen) {
             *result = ETIMEDOUT;
             atomic_store(&S.asked, true);
@@ -410,7 +412,7 @@ wait_is_over(struct plus_thread *self, const struct plus_decision *decision, boo
     return false;
 }
 
-/* A signal that ends the main thread's sleep has a handler to be run by it: it is served first. */
+/* If a signal ended the main thread's sleep, the main thread has to run the handler: it is served first. */
 static bool
 has_signal(const struct plus_thread *self, uint64_t now, uint64_t deadline_ns)
 {
@@ -418,8 +420,8 @@ has_signal(const struct plus_thread *self, uint64_t now, uint64_t deadline_ns)
            self->native_id == getpid();
 }
 
-/* The holder usually gives the GIL up by itself within the polling time: it need not be asked, which
- * would make it wait for the switch.  False where nobody can poll. */
+/* Polls instead of asking: the holder usually gives the GIL up by itself within the polling time, and asking
+ * would make it wait for the switch.  Returns false if this thread may not poll. */
 static bool
 polls_it_out(struct plus_thread *self, pthread_mutex_t *mutex, const struct plus_decision *decision)
 {
@@ -472,7 +474,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         if (wait_is_over(self, &decision, first, &result)) {
             leave_to_ask(self);
             if (S.interpreter.is_ending()) {
-                resign(self); /* it may not come back */
+                resign(self); /* this thread may not come back */
             }
             S.counts.immediate_requests += result == ETIMEDOUT && begins;
             return result;
@@ -488,7 +490,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
             self->impatience = PLUS_IMPATIENCE;
         }
         if (!self->queued) {
-            self->missed = true; /* until it has really taken it */
+            self->missed = true; /* cleared when it has taken the GIL */
             return 0;            /* granted */
         }
         if (has_signal(self, now, until_ns)) {
@@ -512,8 +514,8 @@ plus_sched_may_ask(void)
 void
 plus_sched_await_switch(pthread_mutex_t *switch_mutex)
 {
-    /* Acquisitions happen under switch_mutex too, so the sequence cannot have moved since the
-     * interpreter saw that nobody took the GIL yet. */
+    /* Acquisitions happen under switch_mutex too, so the sequence has not moved since the interpreter saw
+     * that no thread took the GIL yet. */
     uint32_t sequence = atomic_load(&S.switch_sequence);
     uint64_t start = plus_now_ns();
     struct plus_thread *self = plus_thread_self();
@@ -528,7 +530,7 @@ plus_sched_await_switch(pthread_mutex_t *switch_mutex)
         atomic_fetch_sub(&S.switch_sleepers, 1);
     }
     pthread_mutex_lock(switch_mutex);
-    self->forced_ns += plus_now_ns() - start; /* this was no absence */
+    self->forced_ns += plus_now_ns() - start; /* does not count as absence */
 }
 
 /* ------------------------------------------------------------------------------------------------
@@ -569,8 +571,8 @@ begin_hold(struct plus_thread *self, uint64_t now)
         return;
     }
     plus_ready_count(&S.ready, now, self->level);
-    /* It has it although a lighter thread waits, or one whose turn it is: nobody has to have a timer for that
-     * moment, the first is woken now and asks. */
+    /* If this thread got the GIL although a lighter thread waits, or one whose turn it is, wake the first waiter
+     * to ask now.  So no waiter needs a timer for that moment. */
     struct plus_thread *first = plus_ready_first(&S.ready);
 
     if (first != NULL &&
@@ -580,8 +582,8 @@ begin_hold(struct plus_thread *self, uint64_t now)
     }
 }
 
-/* Nearly every acquisition follows a release that nobody had asked for: those spare the fence that
- * orders the sequence before the look at the sleepers. */
+/* Nearly every acquisition follows a release that nobody asked for; these skip the fence, which orders the
+ * store of the sequence before the load of the sleepers. */
 static void
 tell_switch_waiters(void)
 {
@@ -598,8 +600,7 @@ tell_switch_waiters(void)
     }
 }
 
-/* The only thread that there is has no one to tell, and is not timed: single-threaded programs pay
- * next to nothing. */
+/* The only thread has no waiters to tell and is not timed, so a single-threaded program pays next to nothing. */
 bool
 plus_sched_acquired_alone(void)
 {
@@ -647,7 +648,7 @@ plus_sched_acquired(void)
         if (atomic_load_explicit(&S.granted, memory_order_relaxed) == self) {
             atomic_store(&S.granted, NULL);
         }
-        resign(self); /* it left the queue to ask, and found the GIL free */
+        resign(self); /* a warden that left the queue to ask may have found the GIL free */
         returns_to_gil(self, now);
         if (self->wait_start_ns != 0) {
             end_wait(self, now);
@@ -657,10 +658,10 @@ plus_sched_acquired(void)
     tell_switch_waiters();
 }
 
-/* The thread that a lighter one interrupted is awake on another processor and back within a
- * microsecond; waking the next in turn instead costs a system call and a change of threads, at each
- * request of each lighter thread.  So it gets that microsecond.  It may also have been on its way to
- * a blocking call: then the next in turn is woken after all. */
+/* Waits a moment for S.returning.  A thread that a lighter one interrupted is awake on another processor and back
+ * within a microsecond; waking the next thread instead costs a system call and a context switch at each request
+ * of each lighter thread.  If the interrupted thread was on its way to a blocking call, the caller wakes the next
+ * one after all. */
 static void
 await_turn(pthread_mutex_t *mutex)
 {
@@ -678,7 +679,7 @@ await_turn(pthread_mutex_t *mutex)
         plus_cpu_relax();
     }
     pthread_mutex_lock(mutex);
-    atomic_store(&S.returning, NULL); /* once is enough */
+    atomic_store(&S.returning, NULL); /* it is waited for only once */
 }
 
 static void
@@ -687,8 +688,8 @@ grant_next(uint64_t now)
     struct plus_thread *on_the_way = atomic_load_explicit(&S.granted, memory_order_relaxed);
     const struct plus_thread *first = plus_ready_first(&S.ready);
 
-    /* Somebody barged in while another was on its way: that one still comes, and wakes nobody
-     * else's sleep for nothing; but a lighter waiter does not stand behind it. */
+    /* If another thread took the GIL while the granted one was on its way, the granted one still comes, so
+     * nobody else is woken for nothing.  But a lighter waiter does not stand behind it. */
     if (first == NULL || (on_the_way != NULL && now - S.granted_ns < GRANT_LIMIT_NS &&
                           S.granted_level <= first->level)) {
         return;
@@ -713,7 +714,7 @@ give_kernel_slice_back(struct plus_thread *thread, void *unused)
     }
 }
 
-/* A job had better not keep a handler from the core that the kernel chose for both. */
+/* A CPU-bound thread shall not keep a handler from the core that the kernel chose for both. */
 static void
 set_kernel_slice(struct plus_thread *self, unsigned level)
 {
@@ -760,7 +761,7 @@ plus_sched_released(pthread_mutex_t *mutex)
         return;
     }
     if (self->acquired_ns == 0 && S.ready.occupied == 0) {
-        return; /* the only thread, not timed */
+        return; /* a single thread is not timed */
     }
     uint64_t now = plus_now_ns();
 
@@ -787,21 +788,20 @@ plus_sched_used_ns(void)
 
 /* ------------------------------------------------------------------------------------------------
  * Priority inheritance.
- *
- * A lender stores the loan and then reads the owner's word again; the owner changes its word and then
- * reads loan_count.  Both are sequentially consistent, so at least one of the two sees the other: no loan
- * outlives the owner's release.
+ * A lender stores the loan and then reads the owner word again; the owner changes the word and then reads
+ * loan_count.  Both are sequentially consistent, so at least one of the two sees the other: no loan outlives the
+ * owner's release.
  */
 
-/* A chain of owners that wait for each other's things is followed so far, and a circle no farther. */
+/* Follow at most 8 owners; the limit also ends a cycle. */
 #define CHAIN_LIMIT 8u
 
 struct lending {
     const _Atomic uint64_t *thing;
     unsigned level;
-    const _Atomic uint64_t *next; /* what the owner waits for itself */
-    bool is_first;                /* of the chain: the lender's own loan */
-    uint64_t lent_to;             /* whom that went to; 0: nobody */
+    const _Atomic uint64_t *next; /* the owner word of what the owner itself waits for */
+    bool is_first;                /* the first of the chain: the lender's own loan */
+    uint64_t lent_to;             /* serial of the thread that got the first loan; 0: none */
 };
 
 static void
@@ -809,13 +809,13 @@ lend_to(struct plus_thread *owner, void *argument)
 {
     struct lending *lending = argument;
 
-    /* Also where it changes nothing now: the owner may compute for long with the thing. */
+    /* Lend even if it changes nothing now: the owner may compute for long while it owns the thing. */
     if (!(lending->is_first ? plus_loans_add(owner, lending->thing, lending->level)
                             : plus_loans_raise(owner, lending->thing, lending->level))) {
         return;
     }
     if (lending->is_first && atomic_load(lending->thing) != owner->serial) {
-        plus_loans_take_back(owner, lending->thing); /* it let go meanwhile */
+        plus_loans_take_back(owner, lending->thing); /* the owner released it meanwhile */
         return;
     }
     if (lending->is_first) {
@@ -828,7 +828,7 @@ lend_to(struct plus_thread *owner, void *argument)
         owner->level = level;
         plus_ready_insert(&S.ready, owner);
         if (plus_ready_first(&S.ready) == owner) {
-            unpark(owner, PLUS_PARK_RECHECK); /* it may ask now */
+            unpark(owner, PLUS_PARK_RECHECK); /* as the first waiter, it may ask now */
         }
     }
 }
@@ -880,7 +880,7 @@ plus_sched_take_back(const _Atomic uint64_t *owner, struct plus_lent *lent)
     }
     lent->lends = false;
     if (mutex == NULL) {
-        self->waits_for = lent->outer; /* a fork left nobody who could read it */
+        self->waits_for = lent->outer; /* after a fork no other thread can read it */
         return;
     }
     pthread_mutex_lock(mutex);
@@ -961,7 +961,7 @@ plus_sched_hand_over_nogil(uint32_t sequence)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Beginning and end.
+ * Start and stop.
  */
 
 static void
@@ -974,7 +974,7 @@ clear_debts(void)
     atomic_store(&S.returning, NULL);
 }
 
-/* What a record still says of an earlier run of the scheduler. */
+/* Clears what a record still holds from an earlier run of the scheduler. */
 static void
 reset_waiting(struct plus_thread *thread, void *argument)
 {
@@ -982,7 +982,7 @@ reset_waiting(struct plus_thread *thread, void *argument)
     thread->missed = false;
     thread->signalled = false;
     thread->asks_again = false;
-    if (thread->queued) { /* it was sent back, and has not got so far */
+    if (thread->queued) { /* plus_sched_stop() sent it back, and it has not left the queue yet */
         thread->wait_start_ns = plus_now_ns();
         return;
     }
@@ -1002,8 +1002,8 @@ note_holder(void)
     S.last_holder = self;
 }
 
-/* Whether the holder was asked before, only the interpreter knows: its first section gives the GIL up
- * once, as if it had been. */
+/* Only the interpreter knows whether the holder was asked before, so we assume it: the holder's first section
+ * gives the GIL up once. */
 void
 plus_sched_track(void)
 {
@@ -1024,8 +1024,8 @@ plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter
     plus_threads_visit(reset_waiting, NULL);
     note_holder();
     S.running = true;
-    /* A waiter that still sleeps in the queue has not seen the stop.  The warden may have taken the GIL meanwhile, and
-     * has no timer any more. */
+    /* A waiter that still sleeps in the queue has not seen the stop.  The old warden may have taken the GIL meanwhile
+     * and has no timer any more, so name a new one. */
     atomic_store_explicit(&S.warden, plus_ready_last(&S.ready), memory_order_relaxed);
     wake_all_but(NULL);
     S.holder->acquired_ns = plus_now_ns();
@@ -1040,7 +1040,7 @@ plus_sched_stop(void)
     wake_all_but(NULL);
     atomic_store(&S.granted, NULL);
     clear_debts();
-    /* Whoever waits for a switch looks again: from now on libc tells it. */
+    /* Wake the threads that wait for a switch: from now on libc tells them. */
     atomic_fetch_add(&S.switch_sequence, 1);
     plus_futex_wake(&S.switch_sequence, INT32_MAX);
 }
@@ -1082,7 +1082,7 @@ plus_sched_forget(struct plus_thread *thread)
     atomic_compare_exchange_strong(&S.granted, &expected, NULL);
     expected = thread;
     atomic_compare_exchange_strong(&S.warden, &expected, NULL);
-    /* It gave the GIL up already, so nobody waits for its section; that only has to be known. */
+    /* The thread gave the GIL up already, so nobody waits for its section; only count it. */
     if (atomic_load(&thread->atomic_depth) > 0) {
         atomic_fetch_add(&S.abandoned_sections, 1);
     }
@@ -1101,7 +1101,7 @@ plus_sched_atfork_child(void)
 
     S.ready = (struct plus_ready){.next_ticket = S.ready.next_ticket};
     atomic_store(&S.warden, NULL);
-    atomic_store(&S.mutex, NULL); /* the interpreter makes it anew */
+    atomic_store(&S.mutex, NULL); /* the interpreter makes a new one */
     S.holder = S.holder == self ? self : NULL;
     S.last_holder = S.holder;
     atomic_store(&S.granted, NULL);
@@ -1116,7 +1116,7 @@ plus_sched_atfork_child(void)
         self->queued = false;
         self->ticket = 0;
         self->turn_used_ns = 0;
-        self->usage = (struct plus_usage){0}; /* a worker begins as anybody does */
+        self->usage = (struct plus_usage){0}; /* a worker starts like any new thread */
         atomic_store(&self->loan_count, 0);
         self->wait_start_ns = 0;
         self->next = NULL;

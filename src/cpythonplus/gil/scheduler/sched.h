@@ -1,4 +1,4 @@
-/* The scheduled GIL: what happens at each of the interpreter's four calls on its condition variables.
+/* The scheduled GIL: one function for each of the interpreter's four calls on its condition variables.
  *
  * The interpreter (every version from 3.11 to 3.15, POSIX) does, in pseudo-code:
  *
@@ -17,7 +17,7 @@
  * never by us.
  *
  * fork: plus_sched_atfork_child empties the queue: only the calling thread lives in the child, and
- * the interpreter makes its GIL anew there.
+ * the interpreter makes a new GIL there.
  */
 #ifndef PLUS_GIL_SCHED_H
 #define PLUS_GIL_SCHED_H
@@ -28,17 +28,16 @@
 #include <pthread.h>
 
 struct plus_sched_counts {
-    uint64_t switches;        /* acquisitions by another thread than the last holder */
-    uint64_t forced_switches; /* drops that had been requested */
-    uint64_t requests;        /* drop requests made */
-    uint64_t
-        repeated_requests; /* of these: again, since one of the last interval went unanswered */
-    uint64_t immediate_requests;              /* of these: at once, without waiting out any timer */
-    uint64_t protected_runs;                  /* runs granted to starved batch threads */
+    uint64_t switches;           /* acquisitions by another thread than the last holder */
+    uint64_t forced_switches;    /* drops that had been requested */
+    uint64_t requests;           /* drop requests made */
+    uint64_t repeated_requests;  /* requests made again after an unanswered interval */
+    uint64_t immediate_requests; /* requests made at once, without waiting out any timer */
+    uint64_t protected_runs;     /* runs granted to starved batch threads */
     struct plus_histogram waits[2], holds[2]; /* by enum plus_class, nanoseconds */
 };
 
-/* What the scheduler has to ask the interpreter.  Called under `mutex` by threads without the GIL. */
+/* Questions to the interpreter.  Called under `mutex` by threads without the GIL. */
 struct plus_interpreter {
     bool (*is_ending)(void);            /* it finalises: waiters must be sent back to it */
     bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
@@ -55,8 +54,8 @@ plus_sched_stop(void);
 bool
 plus_sched_running(void);
 
-/* Only keeps track of the holder and its atomic sections, while libc does the waiting.  The caller
- * holds the GIL and `mutex`. */
+/* Only tracks the holder and its atomic sections, while libc does the waiting.  The caller holds the GIL and
+ * `mutex`. */
 void
 plus_sched_track(void);
 
@@ -66,13 +65,13 @@ plus_sched_track(void);
 int
 plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 
-/* As after the interpreter's own timed wait ran out: may the holder be asked?  `mutex` held. */
+/* Returns whether the holder may be asked, after the interpreter's own timed wait ran out.  `mutex` held. */
 bool
 plus_sched_may_ask(void);
 
-/* The calling thread has the GIL now, or gave it up, and no other thread has ever met it: then there
- * is no one to tell, and nothing is timed.  False: the next two have to do it.  `mutex` held.  These call
- * nothing, so they leave errno alone. */
+/* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has
+ * to be told and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.
+ * They call no library function, so errno stays as it is. */
 bool
 plus_sched_acquired_alone(void);
 bool
@@ -82,8 +81,8 @@ plus_sched_released_alone(void);
 void
 plus_sched_acquired(void);
 
-/* The calling thread gave the GIL up.  Called and returns with `mutex` held; may let go of it for a
- * microsecond in between. */
+/* The calling thread gave the GIL up.  Called and returns with `mutex` held; may release it for a microsecond in
+ * between. */
 void
 plus_sched_released(pthread_mutex_t *mutex);
 
@@ -92,13 +91,13 @@ plus_sched_released(pthread_mutex_t *mutex);
 void
 plus_sched_await_switch(pthread_mutex_t *switch_mutex);
 
-/* Priority inheritance.  The calling thread is about to sleep for a thing; `owner` is the word that names
- * its owner, by identity, 0 if nobody has it.  Whoever has it is served as the calling thread until it lets
- * go, and so is whoever that one waits for.  What is noted in *lent is for plus_sched_take_back, which ends
- * it.  Without the GIL.  They nest: a signal handler may wait inside a wait. */
+/* Priority inheritance.  The calling thread is about to sleep for a thing; `owner` is the word that holds the
+ * identity of its owner, 0 if it has none.  The owner is served at the calling thread's level until it lets go, and
+ * so is the thread that the owner itself waits for.  plus_sched_take_back ends the loan, by what is noted in *lent.
+ * Called without the GIL.  Loans nest: a signal handler may wait inside a wait. */
 struct plus_lent {
     bool lends;                    /* to be taken back */
-    uint64_t to;                   /* the owner's identity; 0: nobody */
+    uint64_t to;                   /* the owner's identity; 0: none */
     const _Atomic uint64_t *outer; /* what the thread waited for before */
 };
 
@@ -107,29 +106,29 @@ plus_sched_lend(const _Atomic uint64_t *owner, struct plus_lent *lent);
 void
 plus_sched_take_back(const _Atomic uint64_t *owner, struct plus_lent *lent);
 
-/* What the calling thread has used of the GIL of late, in ns, less what it has rested. */
+/* The calling thread's account: its recent use of the GIL less its rests, in ns. */
 uint64_t
 plus_sched_used_ns(void);
 
-/* Whether somebody lends to the calling thread; and what an owner calls after the word does not name it
- * any more. */
+/* plus_sched_owes: whether another thread lends to the calling thread.  plus_sched_let_go: an owner calls it once
+ * the owner word no longer names it. */
 bool
 plus_sched_owes(void);
 void
 plus_sched_let_go(const _Atomic uint64_t *owner);
 
-/* Atomic sections of a thread; they nest.  Called with the GIL held, so that another thread's may be
- * left too.  Entering returns true when the thread must give the GIL up once now, because a request
- * was made before the section began.  Leaving the outermost returns true when somebody was kept
- * waiting: then the GIL must be handed over, or one section right after the other would keep it for
- * ever, since a sleeper needs longer to wake than a thread to enter again. */
+/* Atomic sections of a thread; they nest.  Called with the GIL held, so one thread may leave another's section.
+ * Entering returns true if the thread must give the GIL up once now, because a request was made before the
+ * section began.  Leaving the outermost section returns true if a thread was kept waiting; then the caller must
+ * hand the GIL over.  Otherwise one section right after the other would keep it for ever, since a sleeper needs
+ * longer to wake than a thread to enter again. */
 bool
 plus_sched_atomic_enter(struct plus_thread *self);
 bool
 plus_sched_atomic_leave(struct plus_thread *self);
 
-/* Handing over: the first with the GIL held; then give it up, and call the second without it, which
- * returns when another thread has taken it, or after 5 ms. */
+/* Handing over: call plus_sched_hand_over_begins with the GIL held, give the GIL up, and call
+ * plus_sched_hand_over_nogil without it.  The latter returns when another thread has taken the GIL, or after 5 ms. */
 uint32_t
 plus_sched_hand_over_begins(struct plus_thread *self);
 void
@@ -141,15 +140,15 @@ plus_sched_counts(struct plus_sched_counts *counts);
 void
 plus_sched_reset_counts(void);
 
-/* The class that `thread` has now.  `mutex` held. */
+/* The present class of `thread`.  `mutex` held. */
 enum plus_class
 plus_sched_class(const struct plus_thread *thread);
 
-/* How many threads ended inside an atomic section.  Any thread, any time. */
+/* How many threads ended inside an atomic section.  Callable from any thread at any time. */
 uint64_t
 plus_sched_abandoned_sections(void);
 
-/* A thread that ends: nothing may point to its record afterwards.  Takes no lock. */
+/* Removes all pointers to the record of a thread that ends.  Takes no lock. */
 void
 plus_sched_forget(struct plus_thread *thread);
 

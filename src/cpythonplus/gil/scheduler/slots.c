@@ -1,25 +1,25 @@
 /* How the slots are found, and why writing them is safe.
  *
  * Find.  The loader lists its objects; ours is the one with an executable segment around an address of the core's code.
- * Its dynamic section names the symbols, their names and two tables of relocations, and each relocation of the kinds
- * JUMP_SLOT (a call) and GLOB_DAT (an address taken, or a call without a linkage table) is a slot of its symbol: what
- * the loader itself went by when it filled them in.
+ * Its dynamic section leads to the symbol table, the string table and two tables of relocations.  Each relocation of
+ * type JUMP_SLOT (a call) or GLOB_DAT (an address taken, or a call without a PLT) is a slot of its symbol.  The loader
+ * itself used these tables to fill the slots.
  *
- * Judge.  A slot holds one of three things: where the symbol is bound in this library too; with lazy binding, before the
- * first call, an address in the object's own code, which is its linkage table; or what somebody else has put there.
- * The last is never touched.  A linkage table may lie in any executable segment of the object.
+ * Judge.  A slot holds one of three things: the address that the symbol is bound to in this library too; with lazy
+ * binding, before the first call, an address in the object's PLT; or an address that other code has written, which we
+ * never replace.  The PLT may lie in any executable segment of the object.
  *
- * Write.  A slot is one aligned word, so a thread that calls through it meanwhile goes to the old or to the new function,
- * and both must be right then (hooks.c).  Lazy binding may overwrite ours once: a thread that was inside the loader's
- * resolver while we wrote puts libc's address back.  Such a thread costs us its slot until the next installation; the
- * hooks allow for threads that libc waits for.  A page that RELRO closed is opened for the one word, and closed again.
+ * Write.  A slot is one aligned word, so a thread that calls through it meanwhile reaches the old or the new function;
+ * both must be right then (hooks.c).  Lazy binding may overwrite our word once: a thread that was inside the loader's
+ * resolver while we wrote puts libc's address back.  That loses our slot until the next installation, so the hooks
+ * allow for threads that libc lets wait.  A RELRO page is made writable for the one word, and read-only again.
  *
- * Restore.  Only a slot that still holds our word gets its former one back, so that libraries which re-point the same
- * slots may come and go in any order.
+ * Restore.  Only a slot that still holds our word gets its former one back, so libraries that re-point the same slots
+ * may come and go in any order.
  *
- * Rejected: patching machine code (a disassembler for each architecture, and code that can be written); LD_PRELOAD
- * (re-points every library's calls, and is decided before the program starts); dladdr1() and its link map for where the
- * object lies (musl has none, and does not open the executable a second time).
+ * Rejected: patching machine code (needs a disassembler for each architecture, and writable code); LD_PRELOAD
+ * (re-points every library's calls, and is decided before the program starts); dladdr1() and its link map to find the
+ * object (musl has no dladdr1(), and does not open the executable a second time).
  */
 #define _GNU_SOURCE
 #include "slots.h"
@@ -44,7 +44,7 @@
 #define RELOC_GLOB_DAT (-1)
 #endif
 
-/* What the dynamic section of one object says; only RELA tables, which both machines use. */
+/* The dynamic section of one object; only RELA tables, which both machines use. */
 struct object {
     const ElfW(Sym) *symbols;
     const char *strings;
@@ -53,19 +53,19 @@ struct object {
     ElfW(Addr) base;
 };
 
-/* Where the object lies, and the part of it that RELRO closed. */
+/* The object's address range, and the part of it that RELRO made read-only. */
 struct extent {
     const void *inside; /* in: an address in the object's code */
     ElfW(Addr) base;
     const ElfW(Dyn) *dynamic; /* NULL: no dynamic linking */
     ElfW(Addr) relro_start, relro_end;
-    const ElfW(Phdr) *headers; /* the loader's, there as long as the object is */
+    const ElfW(Phdr) *headers; /* the loader's, valid as long as the object is loaded */
     int header_count;
     int found;
 };
 
-/* Code may lie in several segments: a program that was laid out anew after it was linked (BOLT) has what runs often in
- * one of its own, and its linkage table in another. */
+/* Code may lie in several segments: BOLT rewrites a linked program so that its hot code has a segment of its own
+ * and its PLT lies in another. */
 static int
 is_in_code(const struct extent *extent, ElfW(Addr) address)
 {
@@ -80,7 +80,7 @@ is_in_code(const struct extent *extent, ElfW(Addr) address)
     return 0;
 }
 
-/* glibc stores relocated addresses in the dynamic section, musl and the vDSO leave offsets. */
+/* glibc stores relocated addresses in the dynamic section; musl and the vDSO leave offsets. */
 static ElfW(Addr)
 absolute(const struct object *object, ElfW(Addr) address)
 {
@@ -151,7 +151,7 @@ read_extent(struct dl_phdr_info *info, size_t size, void *argument)
         ElfW(Addr) start = seen.base + segment->p_vaddr;
 
         if (segment->p_type == PT_GNU_RELRO) {
-            /* The dynamic linker closes whole pages only: what follows the last full page stays open. */
+            /* The dynamic linker protects whole pages only: a part after the last full page stays writable. */
             seen.relro_start = plus_page_floor(start);
             seen.relro_end = plus_page_floor(start + segment->p_memsz);
         }
@@ -212,8 +212,8 @@ plus_slots_find(const void *inside, struct plus_slot_set *set)
     return set->count > 0 ? 0 : -ENOENT;
 }
 
-/* RELRO pages are closed again at once: leaving the table writable would undo a hardening that the
- * distribution chose. */
+/* RELRO pages are made read-only again at once: a writable table would undo a hardening that the distribution
+ * chose. */
 static int
 write_slot(uintptr_t *address, uintptr_t value, int readonly)
 {
@@ -237,7 +237,7 @@ plus_slots_write(struct plus_slot_set *set, uintptr_t target)
         set->originals[i] = *set->addresses[i];
         int rc = write_slot(set->addresses[i], target, set->readonly[i]);
         if (rc < 0) {
-            set->count = i + 1; /* only these may have changed: put them back, forget the rest */
+            set->count = i + 1; /* only these may have changed: restore them, ignore the rest */
             plus_slots_restore(set, target);
             return rc;
         }

@@ -4,9 +4,9 @@
  * (relocations of type JUMP_SLOT and GLOB_DAT).  Writing another function's address there re-points
  * the calls of that one object and of no other.  No instruction is changed.
  *
- * No function here touches the GIL or knows of Python.  fork: the child's copy of the table keeps
- * what was written.  Callers serialise themselves; readers (the running program) need no lock since
- * a slot is one aligned word.
+ * No function here touches the GIL or knows of Python.  fork: the child's copy of the table keeps the written
+ * words.  Callers serialise themselves; the running program reads slots without a lock, since a slot is one
+ * aligned word.
  */
 #ifndef PLUS_GIL_SLOTS_H
 #define PLUS_GIL_SLOTS_H
@@ -20,9 +20,8 @@
 struct plus_slot_set {
     const char *symbol; /* set by the caller */
     uintptr_t *addresses[PLUS_SLOTS_PER_SYMBOL];
-    uintptr_t originals[PLUS_SLOTS_PER_SYMBOL]; /* what plus_slots_write found there */
-    unsigned char
-        readonly[PLUS_SLOTS_PER_SYMBOL]; /* closed by RELRO, closed again after each write */
+    uintptr_t originals[PLUS_SLOTS_PER_SYMBOL];    /* the words that plus_slots_write replaced */
+    unsigned char readonly[PLUS_SLOTS_PER_SYMBOL]; /* RELRO: read-only again after a write */
     size_t count;
 };
 
@@ -33,19 +32,19 @@ struct plus_slot_set {
 int
 plus_slots_find(const void *inside, struct plus_slot_set *set);
 
-/* Writes `target` into every slot, remembering what was there.  Returns 0 or -errno of the
- * mprotect(2) that refused; then nothing has been changed. */
+/* Writes `target` into every slot and remembers the former words.  Returns 0, or -errno of the mprotect(2) that
+ * failed; then nothing has been changed. */
 int
 plus_slots_write(struct plus_slot_set *set, uintptr_t target);
 
-/* Puts back what plus_slots_write found, where a slot still holds `target`: a slot that somebody
- * else has written since is left alone.  Returns 0, -EBUSY if one was left alone, or -errno. */
+/* Puts the former word back into each slot that still holds `target`; a slot that other code has written since is
+ * left alone.  Returns 0, -EBUSY if one was left alone, or -errno. */
 int
 plus_slots_restore(struct plus_slot_set *set, uintptr_t target);
 
-/* Nonzero when every slot's present value is `resolved` (the function that this library itself is
- * bound to) or lies in the object's own code (a lazy binding that was not resolved yet).  Zero when
- * somebody else has put a function of their own there. */
+/* Returns nonzero if every slot holds `resolved` (the function that this library itself is bound to) or an address
+ * in the object's own code (a lazy binding that is not resolved yet).  Returns zero if other code has written a
+ * slot. */
 int
 plus_slots_untouched(const void *inside, const struct plus_slot_set *set, uintptr_t resolved);
 

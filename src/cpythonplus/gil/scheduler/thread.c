@@ -1,19 +1,19 @@
-/* Which threads there are, and when one is alone.
+/* The registry of thread records, and the check whether a thread is alone.
  *
- * A record is made by its thread, at the first call that needs one, and freed by it, when it ends: by the destructor of
- * a thread-specific key.  It is found by the thread itself through thread-local storage, without a lock; by others by
- * its serial, in the registry's lock, which keeps the thread from ending.  Who keeps a record's address without that
- * lock may follow it while the thread cannot end (it waits in the queue, or has the GIL) or as long as
- * plus_sched_forget() has not cleared it; else it may compare it, and no more.
+ * A thread makes its record at the first call that needs one; the destructor of a thread-specific key frees it when the
+ * thread ends.  The thread itself finds its record through thread-local storage, without a lock.  Others find it by its
+ * serial, under the registry's lock, which keeps the thread from ending.  Code that keeps a record's address without
+ * that lock may follow it only while the thread cannot end (it waits in the queue or has the GIL), or until
+ * plus_sched_forget() has cleared the pointer; otherwise it may only compare the address.
  *
- * plus_thread_single names the one record there is, and is NULL beside others.  A thread makes its record in the GIL's
- * mutex before it waits, so whoever is alone, and has the mutex, stays so until letting go of it: that is what the
- * calls of a single-threaded program need not do more than one comparison for.
+ * plus_thread_single is the only record, and NULL if there are several.  A thread makes its record under the GIL's
+ * mutex before it waits, so a thread that is alone and holds the mutex stays alone until it releases the mutex.  So
+ * the calls of a single-threaded program cost one comparison.
  *
- * Locks: the registry's is taken inside of the GIL's mutex, or without it; nothing is taken inside of it.  A thread
- * that ends takes it alone, without the mutex.
+ * Locks: the registry's lock is taken inside the GIL's mutex or without it; no lock is taken inside it.  A thread that
+ * ends takes it without the mutex.
  *
- * fork: the forking thread has the lock, and makes it anew in the child, where its record is the only one.
+ * fork: the forking thread holds the lock, and initialises it again in the child, where its record is the only one.
  */
 #define _GNU_SOURCE
 #include "thread.h"
@@ -28,7 +28,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Ten thousand threads are forty in a bucket. */
+/* With ten thousand threads a bucket has forty. */
 #define BUCKETS 256u
 
 _Thread_local struct plus_thread *plus_thread_own PLUS_FAST_TLS;

@@ -1,1 +1,1 @@
-"""What every tasklet does: reports, and reports on a signal."""
+"""Reports of what every tasklet does, also on a signal."""

@@ -1,25 +1,26 @@
-/* Three sides: handlers, which may run in any thread at any instruction; the thread that calls; and who switches it on
- * and off, with the GIL held.
+/* Three sides: handlers, which may run in any thread at any instruction; our thread, which makes the calls; and the
+ * code that switches it on and off, with the GIL held.
  *
- *   handler    sets pending[signum], then posts `wake`.  Nothing else: it may have interrupted malloc(), or who holds
- *              the GIL.  In a child between fork and exec it does nothing, as `owner` is another process there.
- *   thread     sleeps on `wake` without a thread state.  It takes the GIL, and calls once for each signal that is
- *              pending then: signals that come during a call cause one more, however many they are.
- *   on         starts the thread before it installs the handler.
- *   off        forgets what is pending, and puts the earlier handler back, unless somebody has put another one since.
- *              The last one ends the thread.
+ *   handler   sets pending[signum], then posts `wake`, and nothing else: it may have interrupted malloc(), or the
+ *             holder of the GIL.  In a child between fork and exec it does nothing, as `owner` is another process
+ *   there. thread    sleeps on `wake` without a thread state.  Then it takes the GIL, and calls once for each signal
+ *             that is pending: signals that come during a call cause one more call, however many they are.
+ *   on        starts the thread before it installs the handler.
+ *   off       clears `pending`, and restores the earlier handler, unless other code has installed another one since.
+ *             If no signal is left, it ends the thread.
  *
- * Whoever ends the thread gives the GIL up and waits a second.  It calls for what is pending before it ends: a program
- * that is stopped right behind the signal is shown too.  If a call takes longer, the thread goes on as before
- * (own_thread.c).  Meanwhile another thread may switch a signal on, and finds a thread that is about to end: so off looks
- * again afterwards, and starts a new one.
+ * Code that ends the thread gives the GIL up and waits a second.  The thread calls for pending signals before it ends:
+ * a program that is stopped right after the signal is shown too.  If a call takes longer, the thread goes on as before
+ * (own_thread.c).  Meanwhile another thread may switch a signal on, and find a thread that is about to end; so `off`
+ * checks again afterwards, and starts a new one.
  *
- * fork: pause ends the thread first, as from 3.12 on Python warns of forks beside threads.  Signals that come
- * meanwhile stay pending.  resume starts it again in the parent, behind os.fork (behind_fork.h).  In the child it makes the semaphore
- * anew, whose count may be anything, forgets what is pending, and becomes `owner`.
+ * fork: pause ends the thread first, as Python warns of forks beside threads from 3.12 on.  Signals that come meanwhile
+ * stay pending.  resume starts it again in the parent, after os.fork (behind_fork.h).  In the child it makes a new
+ * semaphore, because the old one may have any count, clears `pending`, and sets `owner`.
  *
- * A semaphore and not a pipe or an eventfd: a program that closes all descriptors to become a daemon would get
- * what the handler writes into a file of its own.  Rejected: Py_AddPendingCall(), which needs the main thread to run.
+ * The thread waits for a semaphore, not for a pipe or an eventfd: a program that closes all descriptors to become a
+ * daemon would get the handler's bytes in a file of its own.  Rejected: Py_AddPendingCall(), which needs the main
+ * thread to run.
  */
 #include "dump_signal.h"
 
@@ -36,13 +37,13 @@
 
 #define PATIENCE_NS PLUS_NS_PER_S
 
-/* Written with the GIL held, but for `pending` and what says otherwise. */
+/* Written with the GIL held, unless a comment says otherwise. */
 static sem_t wake;
-static bool prepared;              /* `wake` */
+static bool prepared;              /* `wake` is initialised */
 static _Atomic int owner;          /* the process that the thread is in; read by handlers */
 static _Atomic bool pending[NSIG]; /* set by handlers */
 static bool active[NSIG];
-static struct sigaction previous[NSIG]; /* of active ones */
+static struct sigaction previous[NSIG]; /* the actions that the active ones replaced */
 static PyObject *callable;
 
 /* ---- on a signal ------------------------------------------------------------------------------ */
@@ -52,7 +53,7 @@ on_signal(int signum)
 {
     int error = errno;
 
-    /* A child between fork and exec has a copy, after vfork even the same memory. */
+    /* A child between fork and exec has a copy of `wake`, after vfork even the same memory. */
     if (getpid() == atomic_load(&owner)) {
         atomic_store(&pending[signum], true);
         (void)sem_post(&wake);
@@ -103,7 +104,7 @@ wait_and_call(struct plus_own_thread *self)
     for (;;) {
         while (sem_wait(&wake) != 0 && errno == EINTR) {
         }
-        /* First: the program may have ended right behind the signal. */
+        /* Checked first: the program may end right after the signal. */
         if (is_pending() && !plus_compat_is_finalizing()) {
             call_pending();
         }
@@ -156,7 +157,7 @@ plus_dump_signal_pause(void)
     }
 }
 
-/* Some time after it was ended: all signals may have been switched off since. */
+/* Starts the thread again some time after it was ended; all signals may have been switched off since. */
 static void
 go_on(void)
 {
@@ -241,7 +242,7 @@ plus_dump_signal_off(int signum)
     }
     if (!any_active()) {
         plus_dump_signal_pause();
-        go_on(); /* for a signal that was switched on meanwhile */
+        go_on(); /* a signal may have been switched on meanwhile */
     }
     return true;
 }

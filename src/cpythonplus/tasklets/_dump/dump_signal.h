@@ -1,34 +1,35 @@
-/* A function called on a signal, by a thread that has nothing to do otherwise.
+/* A function that is called on a signal, by a thread of its own.
  *
- * The handler of Python's `signal` module runs in the main thread between two instructions: never, while that
- * is stuck in a lock or in C.  Here the handler posts a semaphore, and a thread that waits for it calls the
- * function.  That thread has a Python thread state only while it calls: `threading` does not know it, and it is
- * no "other thread" when a deadlock is looked for.
+ * A handler of Python's `signal` module runs in the main thread between two instructions: never, while that thread is
+ * stuck in a lock or in C.  Here the handler posts a semaphore, and a thread that waits for it calls the function.
+ * That thread has a Python thread state only while it calls: `threading` does not know it, and the search for
+ * deadlocks does not count it as another thread.
  *
- * All with the GIL held, in the main interpreter.  fork: the caller pauses before and resumes afterwards, in
- * both processes; a child that is forked without that ignores the signals.
+ * Called with the GIL held, in the main interpreter.  fork: the caller pauses before and resumes afterwards, in both
+ * processes; a child that is forked without that ignores the signals.
  */
 #ifndef PLUS_TASKLETS_DUMP_SIGNAL_H
 #define PLUS_TASKLETS_DUMP_SIGNAL_H
 
 #include "../../_base/compat.h"
 
-/* Has call(signum) called on the signal (the last `call` given holds for all).  What it raises goes to
- * sys.unraisablehook.  0, or -1 with OSError, or ValueError for no signal's number. */
+/* From now on call(signum) is called on the signal; the last `call` given is used for all signals.  Its exceptions go
+ * to sys.unraisablehook.  Returns 0, or -1 with OSError, or with ValueError for an invalid number. */
 int
 plus_dump_signal_on(int signum, PyObject *call);
 
-/* Puts the handler back that was there before; unless somebody has put another one since.  Whether it was on. */
+/* Restores the former handler, unless other code has installed another one since.  Returns whether the signal was
+ * on. */
 bool
 plus_dump_signal_off(int signum);
 
-/* Calls for what is pending and ends the thread; signals wait for plus_dump_signal_resume().  Gives the GIL up.  With a
- * call that lasts longer than a second it goes on. */
+/* Calls for pending signals and ends the thread; later signals wait for plus_dump_signal_resume().  Gives the GIL up.
+ * If a call lasts longer than a second, the thread goes on. */
 void
 plus_dump_signal_pause(void);
 
-/* Behind a fork; in the child, signals that the parent got are forgotten.  A thread that cannot be started is told to
- * sys.unraisablehook. */
+/* Called after a fork; in the child, signals that the parent got are forgotten.  If the thread cannot be started, that
+ * is reported to sys.unraisablehook. */
 void
 plus_dump_signal_resume(bool child);
 

@@ -1,9 +1,9 @@
-"""Dumps on a signal: `kill -USR1 PID` shows what a program does, also one that is stuck."""
+"""Dumps on a signal: `kill -USR1 PID` shows what a program does, even a stuck one."""
 
 import atexit
 import os
 import signal
-import tokenize  # noqa: F401  # linecache's, later: by then the program may have its own
+import tokenize  # noqa: F401  # linecache needs it later, when a program may shadow the name
 from contextlib import suppress
 from functools import partial
 
@@ -12,24 +12,24 @@ from cpythonplus.tasklets._dump import reporting
 
 __all__ = ["dump_off", "dump_on"]
 
-# Neither can be handled; and what a faulty instruction raises would be raised again for ever.
+# KILL and STOP cannot be handled; the signal of a faulty instruction would come again for ever.
 REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
 
 _files: dict[int, reporting.TextFile | None] = {}
 
 
 def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
-    """Have `dump` called whenever this process gets the signal, until `dump_off`.
+    """Call `dump` whenever this process gets the signal, until `dump_off`.
 
-    signum: `signal.SIGUSR1`, say. file: default what sys.stderr is then. A thread of its own does
-    it, so it works while all of the program's threads wait in locks or in C calls; not while C
-    code holds the GIL. Signals that come during a dump cause one more. System calls of the
-    program are restarted where Linux does that (SA_RESTART). After a fork by `os.fork` parent and
-    child both have it; in a child that C code forks the signal is ignored, and a program that is
-    executed has its default action again. `signal.signal` takes the signal back.
+    signum: for example `signal.SIGUSR1`. file: default sys.stderr at the time of the dump. A thread
+    of its own makes the dump, so it works while all of the program's threads wait in locks or in C
+    calls, but not while C code holds the GIL. Signals that come during a dump cause one more dump.
+    System calls of the program are restarted if Linux restarts them (SA_RESTART). After a fork by
+    `os.fork` it works in parent and child; in a child that C code forks the signal is ignored, and
+    a program that is executed has the default action again. `signal.signal` takes the signal back.
 
-    Raises ValueError for no signal's number and for one that cannot be used so, OSError if
-    there can be no thread.
+    Raises ValueError for an invalid signal number and for a signal that cannot be used for this,
+    OSError if there can be no thread.
     """
     if signum not in signal.valid_signals() or signum in REFUSED:
         raise ValueError(f"stacks cannot be printed on signal {signum!r}")
@@ -44,7 +44,7 @@ def dump_on(signum: int, file: reporting.TextFile | None = None) -> None:
 
 
 def dump_off(signum: int) -> bool:
-    """Put the handler back that the signal had before `dump_on`, also one of `signal.signal`.
+    """Restore the handler that the signal had before `dump_on`, also one of `signal.signal`.
 
     Returns whether `dump_on` was in effect. A handler that was set since stays.
     """
@@ -53,17 +53,17 @@ def dump_off(signum: int) -> bool:
 
 
 def _dump(signum: int) -> None:
-    """Runs in the thread of dump_signal.c, which is left out."""
+    """Runs in the thread of dump_signal.c, which the report leaves out."""
     if signum not in _files:
         return
     heading = f"cpythonplus: signal {signum} in process {os.getpid()}\n"
     report = reporting.text(reporting.taken(reporting.OTHERS))
-    # A terminal that is gone, a file that was closed: there is nobody to tell.
+    # The terminal may be gone, or the file closed: nobody can be told.
     with suppress(OSError, ValueError):
         reporting.write(heading + report + "\n", _files.get(signum))
 
 
-# Beside another thread a fork is told of as dangerous; and it would not be in the child.
+# Python warns of a fork beside another thread; and the thread would not exist in the child.
 os.register_at_fork(
     before=_native.tasklets_dump_pause,
     after_in_parent=partial(_native.tasklets_dump_resume, False),  # noqa: FBT003

@@ -1,22 +1,22 @@
 /* Walks the threads, their queues and their stacks, and groups the tasklets that are alike.
  *
- * One go, with the GIL held, in which no Python code runs: so nobody is shown twice or left out, and no frame changes
- * under the walk.  The garbage collector is off, as up to 3.11 making an object may start it.  Names are taken from
- * objects whose types are known, since an attribute of another may run code.  Words, ages and files are Python's
- * business (_reporting.py), after the walk.
+ * The walk is done in one go, with the GIL held and without running Python code.  So no tasklet is shown twice or left
+ * out, and no frame changes under the walk.  The garbage collector is off, as up to 3.11 making an object may start it.
+ * Names are taken only from objects of known types, since an attribute of another object may run code.  Python code
+ * (_dump/reporting.py) adds words, ages and files after the walk.
  *
- * A thread's tasklets come in this order: who runs, the run queue as it stands, main, then all who have a C stack and
- * are in none of these.  One that has not begun is found in the run queue only.  The hub of ours is left out unless it
- * runs: what it waits for is shown where others wait for it.
+ * A thread's tasklets come in this order: the running one, the run queue in its order, main, then all others that have
+ * a C stack.  A tasklet that has not begun is found only in the run queue.  Our own hub is left out unless it runs: its
+ * waits are shown at the tasklets that wait.
  *
- * A million tasklets are a million walks over frames, but objects are made only for those that are shown:
- * each tasklet is first written down as a row of addresses (state, function, channel's maker, frames), which
- * is looked up in a dict.  Rejected: letting Python group finished records, which takes a gigabyte for them.
+ * A million tasklets need a million walks over frames, but objects are made only for those that are shown: each tasklet
+ * is first written as a row of addresses (state, function, channel's maker, frames), which is looked up in a dict.
+ * Rejected: letting Python group complete records, which takes a gigabyte for them.
  *
- * A cold tasklet is read where its content is, see cold.c.
+ * A cold tasklet is read from its copy, see cold.c.
  *
- * The note of a deadlock error is the one thing here that runs Python code, later, and with switches refused.  By then
- * another thread may have made a tasklet runnable: the caller looks again.
+ * Only the note of a deadlock error runs Python code here, after the walk, with switches refused.  By then another
+ * thread may have made a tasklet runnable, so the caller checks again.
  */
 #include "report.h"
 
@@ -36,7 +36,7 @@
 struct row {
     uintptr_t *words;
     size_t used, room;
-    bool failed; /* no memory; what follows is ignored */
+    bool failed; /* no memory; further words are ignored */
 };
 
 static void
@@ -60,7 +60,7 @@ static void
 put_position(struct row *row, PyCodeObject *code, int offset)
 {
 #if PY_VERSION_HEX <                                                                               \
-    0x030C0000 /* one call is one of two instructions, before and after specialising */
+    0x030C0000 /* a call is one of two instructions, before and after specialising */
     offset = code != NULL ? plus_frames_line(code, offset) : 0;
 #endif
     put(row, (uintptr_t)code);
@@ -102,7 +102,7 @@ append_place(PyCodeObject *code, int offset, void *list)
     return append_new(list, place(code, plus_frames_line(code, offset)));
 }
 
-/* What is on a stack; of a tasklet that was loaded and has not gone on, what will be. */
+/* The frames on a stack; for a loaded tasklet that has not gone on, its captured frames. */
 struct stack {
     struct plus_frames frames;
     PyObject *captured; /* borrowed, or NULL */
@@ -116,7 +116,7 @@ stack_now(const struct plus_tasklet *task)
     return (struct stack){plus_tasklet_frames_now(task), captured};
 }
 
-/* Innermost first. */
+/* Visits the frames, innermost first. */
 static int
 each_frame(struct stack stack, int (*visit)(PyCodeObject *, int, void *), void *arg)
 {
@@ -132,7 +132,7 @@ each_frame(struct stack stack, int (*visit)(PyCodeObject *, int, void *), void *
     return result;
 }
 
-/* Tuple of places, outermost first. */
+/* Returns a tuple of places, outermost first. */
 static PyObject *
 places_of(struct stack stack)
 {
@@ -162,7 +162,7 @@ without_self(PyObject *func)
     return func != NULL && PyMethod_Check(func) ? PyMethod_GET_FUNCTION(func) : func;
 }
 
-/* Only what can be read without running code: an attribute may be anything. */
+/* Reads only what needs no code to run; an attribute might run any. */
 static PyObject *
 function_name(PyObject *func)
 {
@@ -187,7 +187,7 @@ function_code(PyObject *func)
                                                   : NULL;
 }
 
-/* What two tasklets with the same function agree in. */
+/* A value that is equal for two tasklets with the same function. */
 static uintptr_t
 function_identity(PyObject *func)
 {
@@ -209,7 +209,7 @@ place_or_none(PyCodeObject *code, int offset)
     return code != NULL ? place(code, plus_frames_line(code, offset)) : Py_NewRef(Py_None);
 }
 
-/* (address, where it was made or None) of the channel that it waits on, or None. */
+/* Returns (address, place where it was made or None) of the channel that the tasklet waits on, or None. */
 static PyObject *
 channel_of(const struct plus_tasklet *task)
 {
@@ -224,7 +224,7 @@ channel_of(const struct plus_tasklet *task)
 
 /* ---- one tasklet ------------------------------------------------------------------------------ */
 
-/* The running one may be blocked: when its whole thread waits for others, nobody was switched to. */
+/* The running tasklet may be blocked: while its whole thread waits for others, there was no tasklet to switch to. */
 static const char *
 state_of(const struct plus_tasklet *task)
 {
@@ -237,7 +237,7 @@ state_of(const struct plus_tasklet *task)
                                                          : "paused";
 }
 
-/* The same with the descriptor that it waits for. */
+/* The state with the descriptor that the tasklet waits for. */
 static PyObject *
 state_text(const struct plus_tasklet *task)
 {
@@ -247,7 +247,7 @@ state_text(const struct plus_tasklet *task)
     return fd >= 0 ? PyUnicode_FromFormat("%s %d", state, fd) : PyUnicode_FromString(state);
 }
 
-/* Blocked or paused, and not waiting in run(). */
+/* Whether the tasklet is blocked or paused, and not waiting in run(). */
 static bool
 waits(const struct plus_tasklet *task)
 {
@@ -273,7 +273,7 @@ record(const struct plus_tasklet *task, uint64_t now_ns)
              *begun = PyBool_FromLong(task->started || task->vacated);
     PyObject *defined = code != NULL ? place(code, code->co_firstlineno) : Py_NewRef(Py_None);
 
-    /* N with NULL: the others are let go, and it is NULL */
+    /* If an argument of N is NULL, Py_BuildValue drops the others and returns NULL. */
     return Py_BuildValue("(KNNNNNNNNN)", (unsigned long long)(uintptr_t)task,
                          type_name(Py_TYPE(task)), main, begun, state_text(task),
                          function_name(task->func), defined, channel_of(task), waited,
@@ -283,9 +283,9 @@ record(const struct plus_tasklet *task, uint64_t now_ns)
 /* ---- the tasklets of a thread ----------------------------------------------------------------- */
 
 struct group {
-    Py_ssize_t more;
-    uint64_t longest_ns; /* that one of those has waited */
-    PyObject *records;   /* of those that are shown; a borrowed list: `lists` has it */
+    Py_ssize_t more;     /* number of tasklets that are not shown */
+    uint64_t longest_ns; /* the longest wait among those */
+    PyObject *records;   /* of the tasklets that are shown; borrowed from `lists` */
 };
 
 struct gathering {
@@ -318,7 +318,7 @@ note_row(struct gathering *all, const struct plus_tasklet *task)
     return row->failed ? -1 : 0;
 }
 
-/* Index, or -1 with an exception. */
+/* Returns the index, or -1 with an exception. */
 static Py_ssize_t
 add_group(struct gathering *all, PyObject *key)
 {
@@ -373,7 +373,7 @@ static int
 gather(struct gathering *all, const struct plus_tasklet *task)
 {
     if (task == task->sched->loop.own_hub && task != task->sched->running) {
-        return 0; /* what it does is shown where the others wait */
+        return 0; /* its waits are shown at the tasklets that wait */
     }
     struct group *group = group_of(all, task);
 
@@ -390,7 +390,7 @@ gather(struct gathering *all, const struct plus_tasklet *task)
     return 0;
 }
 
-/* Those in the queue, main and the running one have been gathered before. */
+/* Skips tasklets that were gathered before: those in the queue, main and the running one. */
 static int
 gather_parked(struct plus_tasklet *task, void *arg)
 {
@@ -400,7 +400,7 @@ gather_parked(struct plus_tasklet *task, void *arg)
     return gather(arg, task);
 }
 
-/* Main may be on the way out with its thread; what runs may have just ended, without a function then. */
+/* Main may be ending with its thread; the running one may have just ended, and has no function then. */
 static int
 gather_outside(struct gathering *all, const struct plus_tasklet *task)
 {
@@ -431,7 +431,7 @@ gather_thread(struct gathering *all, struct plus_scheduler *sched)
     return plus_scheduler_each(sched, gather_parked, all);
 }
 
-/* List of (records, more, longest_ns). */
+/* Returns a list of (records, more, longest_ns). */
 static PyObject *
 groups_of(const struct gathering *all)
 {
@@ -491,7 +491,7 @@ take(enum plus_report_threads which, Py_ssize_t most_alike)
 
     for (; list != NULL && which != PLUS_REPORT_OWN && tstate != NULL;
          tstate = PyThreadState_Next(tstate)) {
-        bool begun = plus_pystate_ident(tstate) != 0; /* else it is being started */
+        bool begun = plus_pystate_ident(tstate) != 0; /* 0: the thread is being started */
 
         if (tstate != own && begun && append_new(list, thread_record(tstate, most_alike)) < 0) {
             Py_CLEAR(list);
@@ -501,7 +501,7 @@ take(enum plus_report_threads which, Py_ssize_t most_alike)
         append_new(list, thread_record(own, most_alike)) < 0) {
         Py_CLEAR(list);
     }
-    if (list != NULL && PyList_Reverse(list) < 0) { /* the interpreter has the newest first */
+    if (list != NULL && PyList_Reverse(list) < 0) { /* the interpreter lists the newest first */
         Py_CLEAR(list);
     }
     return list;
@@ -522,7 +522,7 @@ plus_report_make(enum plus_report_threads which, Py_ssize_t most_alike)
 
 /* ---- the note of a deadlock error ------------------------------------------------------------- */
 
-/* A signal handler has raised KeyboardInterrupt in the midst: the signal comes once more, later. */
+/* Drops the exception.  If a signal handler raised KeyboardInterrupt meanwhile, the signal is sent again, for later. */
 static void
 forget_failure(void)
 {

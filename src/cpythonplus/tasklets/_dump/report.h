@@ -1,7 +1,7 @@
-/* What every tasklet of every thread does, taken in one go: for dumps and for deadlock errors.
+/* The state of every tasklet of every thread, taken in one go: for dumps and for deadlock errors.
  *
- * With the GIL held.  Nothing here switches, and no Python code runs while the data is taken, so it fits
- * together.
+ * Called with the GIL held.  Nothing here switches, and no Python code runs while the data is taken, so the data is
+ * consistent.
  */
 #ifndef PLUS_TASKLETS_REPORT_H
 #define PLUS_TASKLETS_REPORT_H
@@ -10,20 +10,20 @@
 
 enum plus_report_threads {
     PLUS_REPORT_OWN,    /* the calling thread */
-    PLUS_REPORT_ALL,    /* each: the calling one, then the oldest */
-    PLUS_REPORT_OTHERS, /* each but the calling one */
+    PLUS_REPORT_ALL,    /* all threads: the calling one first, then from the oldest on */
+    PLUS_REPORT_OTHERS, /* all except the calling one */
 };
 
-/* Gives a list with a tuple for each thread, in the order of reporting.RawThread; NULL with an exception.
+/* Returns a list with a tuple for each thread, in the order of reporting.RawThread; NULL with an exception.
  *
- * Of tasklets that differ in their names only (same state, function, stack, and place where the channel was
- * made) the first `most_alike` are in it, and the number of the others.  Takes about a microsecond for each
- * tasklet, during which no other thread runs. */
+ * Some tasklets differ only in their names: they have the same state, function, stack, and place where the channel was
+ * made.  The list has the first `most_alike` of them, and the number of the others.  Takes about a microsecond for
+ * each tasklet; no other thread runs meanwhile. */
 PyObject *
 plus_report_make(enum plus_report_threads which, Py_ssize_t most_alike);
 
-/* Adds the report to an exception as a note; does nothing if that fails.  Runs Python code, during which the
- * scheduler refuses to switch; other threads and signal handlers may run. */
+/* Adds the report to an exception as a note; does nothing if that fails.  Runs Python code with switches refused; other
+ * threads and signal handlers may run. */
 void
 plus_report_add_note(struct plus_scheduler *sched, PyObject *exception);
 

@@ -1,7 +1,7 @@
-"""What every tasklet of every thread does: as data, and as text that reads like tracebacks.
+"""The state of every tasklet of every thread, as data, and as text that reads like tracebacks.
 
-The data is taken in one call with the GIL held, so it fits together; making text of it afterwards
-takes its time and runs nothing of the program but the `write` of the file.
+The data is taken in one call with the GIL held, so it is consistent. The text is made from it
+afterwards, which takes longer, and runs no code of the program except the `write` of the file.
 """
 
 import linecache
@@ -33,15 +33,15 @@ __all__ = [
 ]
 
 State: TypeAlias = str
-"""current, runnable, paused, sending, receiving, in run(), or what it waits for."""
+"""current, runnable, paused, sending, receiving, in run(), or the words for its wait."""
 MOST_ALIKE = 2
-"""Tasklets that differ in their names only are listed up to this number; the others are counted."""
+"""Limit of listed tasklets that differ only in their names; the others are counted."""
 Which = Literal[0, 1, 2]
 OWN: Which = 0
 ALL: Which = 1
 OTHERS: Which = 2
 
-# As the C half gives it.
+# The tuples of the C half.
 RawPlace: TypeAlias = tuple[str, int | None, str]
 RawTasklet: TypeAlias = tuple[
     int,  # address
@@ -50,15 +50,15 @@ RawTasklet: TypeAlias = tuple[
     bool,  # begun
     State,
     str | None,  # function
-    RawPlace | None,  # that is defined here
+    RawPlace | None,  # where the function is defined
     tuple[int, RawPlace | None] | None,  # channel: address, made at
-    int | None,  # ns that it has been blocked or paused
+    int | None,  # ns for which it has been blocked or paused
     tuple[RawPlace, ...],
 ]
 RawThread: TypeAlias = tuple[
     int,  # identity
-    int,  # the kernel's number
-    bool,  # the calling one
+    int,  # the kernel's thread id
+    bool,  # whether it is the calling thread
     bool,  # waits for another thread
     list[
         tuple[list[RawTasklet], int, int]
@@ -68,10 +68,10 @@ RawThread: TypeAlias = tuple[
 
 
 class TextFile(Protocol):
-    """What a dump is written to."""
+    """The file that a dump is written to."""
 
     def write(self, text: str, /) -> object:
-        """Take the text, all of it."""
+        """Write all of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,12 @@ class ChannelReport:
 class TaskletReport:
     """One tasklet, and how many others are like it.
 
-    address: as in its repr.  function: what it was made for, None for main; defined_at: where that
-    is, if Python code.  begun: whether it has run yet.  channel: what it waits on while it is
-    sending, receiving or acquiring.
-    waited_ns: for how long it has been blocked or paused, in nanoseconds,
-    good to 4 ms.  stack: outermost first.  more: so many of the same thread have the same function,
-    state and stack and wait on channels made at the same place, and are not listed;
-    more_waited_ns: the longest that one of those has waited.
+    address: as in its repr.  function: the one it was made for, None for main; defined_at: its
+    place, if it is Python code.  begun: whether it has run yet.  channel: the one it waits on while
+    it is sending, receiving or acquiring.  waited_ns: for how long it has been blocked or paused,
+    in nanoseconds, accurate to 4 ms.  stack: outermost first.  more: number of tasklets of the same
+    thread that are not listed, because they have the same function, state and stack, and wait on
+    channels made at the same place; more_waited_ns: the longest wait among those.
     """
 
     address: int
@@ -114,10 +113,10 @@ class ThreadReport:
     """One thread.
 
     ident, native_id: as of threading.get_ident() and get_native_id().  name: None if `threading`
-    does not know it.  waits_for_threads: nothing of it is runnable, it sleeps until another thread
-    changes that.  tasklets: the current one, the runnable ones in their order, main, then those
-    that are blocked or paused; empty if the thread has never used any.  stack: what the thread runs
-    now, outermost first.
+    does not know it.  waits_for_threads: it has no runnable tasklet, and sleeps until another
+    thread changes that.  tasklets: the current one, the runnable ones in their order, main, then
+    those that are blocked or paused; empty if the thread has never used any.  stack: the thread's
+    present stack, outermost first.
     """
 
     ident: int
@@ -135,14 +134,14 @@ def report(*, all_threads: bool = True) -> tuple[ThreadReport, ...]:
     """Return what each thread and each of its tasklets does now, the calling thread first.
 
     all_threads: False for the calling thread alone. Tasklets that are alike are counted after the
-    second (see `TaskletReport.more`). Those that have not begun and are in no queue are not listed.
+    second (see `TaskletReport.more`). Tasklets that have not begun, in no queue, are not listed.
     For a service's log: `json.dumps([dataclasses.asdict(thread) for thread in report()])`.
     """
     return taken(ALL if all_threads else OWN)
 
 
 def taken(which: Which) -> tuple[ThreadReport, ...]:
-    """Return the report of the calling thread, of all or of the others."""
+    """Return the report of the calling thread, of all threads or of the others."""
     raw = _native.tasklets_report_raw(which, MOST_ALIKE)
     names = _thread_names()
     return tuple(_thread(each, names) for each in raw)
@@ -150,9 +149,9 @@ def taken(which: Which) -> tuple[ThreadReport, ...]:
 
 def _thread_names() -> dict[int, str]:
     """Return the names of the threads by identity, without waiting for a lock."""
-    # Not imported if the program has not: it takes the thread that imports it for the main thread.
+    # Importing it would make it take the importing thread for the main thread.
     threading = sys.modules.get("threading")
-    # Not enumerate(): somebody stuck may hold its lock. Not `name`: a subclass may have its own.
+    # enumerate() would need a lock that a stuck thread may hold; a subclass may override `name`.
     active: object = getattr(threading, "_active", None)
     if not isinstance(active, dict):
         return {}
@@ -200,7 +199,7 @@ def _place(raw: RawPlace | None) -> Place | None:
 
 
 def _stack(raw: Sequence[RawPlace], *, own: bool) -> tuple[Place, ...]:
-    """Return the stack; of the calling thread without the making of this report."""
+    """Return the stack; for the calling thread, without the frames that make this report."""
     end = len(raw)
     while own and end and raw[end - 1][0] == _OWN_FILE:
         end -= 1
@@ -217,13 +216,13 @@ def dump(file: TextFile | None = None, *, all_threads: bool = True) -> None:
     """Print what each thread and each of its tasklets does, with their stacks.
 
     file: default sys.stderr. all_threads: False for the calling thread alone. Nothing is switched;
-    what `file.write` raises comes through. See `report` for what is listed.
+    exceptions of `file.write` are passed on. `report` tells which tasklets are listed.
     """
     write(text(report(all_threads=all_threads)), file)
 
 
 def write(output: str, file: TextFile | None) -> None:
-    """Write to `file`, default sys.stderr if there is one; what it cannot encode, escaped."""
+    """Write to `file`, or to sys.stderr if there is one; escape what it cannot encode."""
     stream: TextFile | None = sys.stderr if file is None else file
     if stream is None:
         return
@@ -237,12 +236,12 @@ def write(output: str, file: TextFile | None) -> None:
 
 
 def note() -> str:
-    """Return the note of an error that says that nothing can run any more."""
+    """Return the note of a deadlock error."""
     return f"What waits for what:\n{text(report())}".rstrip("\n")
 
 
 def text(threads: Iterable[ThreadReport]) -> str:
-    """Return the report as `dump` prints it; what a terminal would obey in a name is escaped."""
+    """Return the report as `dump` prints it; terminal control characters in names are escaped."""
     threads = tuple(threads)
     stacks = [thread.stack for thread in threads]
     stacks += [each.stack for thread in threads for each in thread.tasklets]
@@ -300,7 +299,7 @@ def _time(duration_ns: int) -> str:
 
 
 def _source(place: Place) -> str:
-    # A name that no system call takes is a ValueError, for one.
+    # For example, a name that no system call accepts is a ValueError.
     with suppress(Exception):
         return linecache.getline(place.file, place.line)
     return ""

@@ -1,10 +1,10 @@
-/* Which tasklets can be pickled or copied, and their frames.
+/* Whether a tasklet can be pickled or copied, and its frames.
  *
- * A chain of frames ends in a call of a C function that has switched to another tasklet.  When the tasklet goes on from its
- * captured frames, that function does not: the call gives at once what the tasklet was given.  So it has to be one that
- * does nothing else after the switch, and those are known by their addresses (plus_capturing_ends_in).
+ * A chain of frames ends in a call of a C function that has switched to another tasklet.  When the tasklet goes on from
+ * its captured frames, that function does not: the call returns at once what the tasklet was given.  So it has to be a
+ * function that does nothing else after the switch; those are known by their addresses (plus_capturing_ends_in).
  *
- * All with the GIL held; nothing is changed, and the tasklet goes on as if nobody had asked.
+ * Called with the GIL held; nothing is changed, and the tasklet goes on unaffected.
  */
 #include "capturing.h"
 
@@ -80,7 +80,7 @@ plus_capturing_why_not(const struct plus_tasklet *task)
     if (task->abandoned) {
         return "this tasklet was given up, and never goes on";
     }
-    if (task->started && task->alive && task->func == NULL) { /* a finaliser at its end */
+    if (task->started && task->alive && task->func == NULL) { /* in a finaliser at its end */
         return "this tasklet is in C code only";
     }
     if (task->has_greenlets) {
@@ -98,7 +98,7 @@ plus_capturing_why_not(const struct plus_tasklet *task)
     return NULL;
 }
 
-/* The frames of one that has begun. */
+/* Returns the frames of a tasklet that has begun. */
 PyObject *
 plus_capturing_frames(struct plus_tasklet *task, PyObject *error)
 {

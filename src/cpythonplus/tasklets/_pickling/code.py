@@ -1,16 +1,16 @@
 """Functions in pickles: by the name of their code, or with it.
 
-*By name* (the default where it can be): module, qualified name and a hash of the code. Loading
-finds the function and compares the hash, since an offset in other code means nothing.
+*By name* (the default if possible): module, qualified name and a hash of the code. Loading finds
+the function and compares the hash, since an offset means nothing in other code.
 
-*By value*: the code itself, as `marshal` writes it, with the cells of its closure. So travel
-functions that have no name elsewhere (lambdas, local functions, those of `__main__`), and all but
-the standard library's and this package's within `pickling(code="value")`: a job ends on the code
-that it began with. The globals are those of the module of that name. Of `__main__`, and of a module
-that cannot be imported, the globals that the code refers to travel too, and are filled in where
-they are missing.
+*By value*: the code itself, as `marshal` writes it, with the cells of its closure. It is used for
+functions that have no name elsewhere (lambdas, local functions, those of `__main__`). Within
+`pickling(code="value")` it is used for all functions but the standard library's and this package's:
+a job ends with the code that it began with. The globals are those of the module of that name. If
+that is `__main__`, or a module that cannot be imported, the pickle also has the globals that the
+code refers to, and loading adds those that are missing.
 
-A pickle is a program: whoever loads it executes what its writer wanted.
+A pickle is a program: loading it executes what its writer wanted.
 """
 
 import builtins
@@ -41,8 +41,8 @@ Wrap = Callable[[Any], Any]
 def pickling(*, code: Literal["name", "value"] = "name") -> Iterator[None]:
     """Within the block, pickle the code of functions by name, or by value.
 
-    By value a tasklet goes on with the code that it began with, also where the module has changed
-    since. It may be entered again inside of itself. ValueError for another word.
+    By value a tasklet goes on with the code that it began with, even if the module has changed
+    since. Blocks may be nested. ValueError for another word.
     """
     if code not in ("name", "value"):
         raise ValueError(f"code is 'name' or 'value', not {code!r}")
@@ -61,7 +61,7 @@ def version_text(version: Any) -> str:
 
 
 def _canonical(constant: Any) -> str:
-    """The same for equal constants in every process; sets are in no order."""
+    """Return text that is equal for equal constants in every process; sets are sorted."""
     if isinstance(constant, CodeType):
         return f"code {code_hash(constant).hex()}"
     if isinstance(constant, frozenset):
@@ -72,7 +72,7 @@ def _canonical(constant: Any) -> str:
 
 
 def code_hash(code: CodeType) -> bytes:
-    """16 bytes of what decides where an instruction is and what it finds; not of the source."""
+    """Return 16 bytes that depend on the instructions and their operands, not on the source."""
     kept = _digests.get(id(code))
     if kept is not None and kept[0]() is code:
         return kept[1]
@@ -98,13 +98,13 @@ def _at_name(module: str, qualname: str) -> Any:
 
 
 def _behind(found: Any) -> Iterator[FunctionType]:
-    """The function that a name finds, or those that it stands for."""
+    """Yield the function that a name finds, or the functions that it wraps."""
     seen: set[int] = set()
     while found is not None and id(found) not in seen:
         seen.add(id(found))
         if type(found) is FunctionType:
             yield found
-        found = (  # a method's first: it passes on what its function is asked
+        found = (  # a method's __func__ first: a method passes other attributes on to its function
             getattr(found, "__func__", None)
             or getattr(found, "__wrapped__", None)
             or getattr(found, "fget", None)
@@ -112,7 +112,7 @@ def _behind(found: Any) -> Iterator[FunctionType]:
 
 
 def has_name(function: FunctionType) -> bool:
-    """Whether another process finds the very function: the first of its code behind its name."""
+    """Return whether another process finds this function: the first of its code behind its name."""
     module, qualname = function.__module__, function.__qualname__
     if not module or module == "__main__" or "<" in qualname:
         return False
@@ -128,7 +128,7 @@ def has_name(function: FunctionType) -> bool:
 
 
 def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
-    """What a pickle calls; UnpicklingError if there is none, or its code is another one."""
+    """Pickle calls it; UnpicklingError if there is no such function, or its code differs."""
     there = sys.modules.get(module)
     if there is not None:
         now = there.__dict__.get(qualname)
@@ -151,7 +151,7 @@ def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
 
 
 def cell_by_name(module: str, qualname: str, digest: bytes, index: int) -> CellType:
-    """What a pickle calls for a variable of a decorator; UnpicklingError if it is not there."""
+    """Pickle calls it for a variable of a decorator; UnpicklingError if it does not exist."""
     try:
         return (function_by_name(module, qualname, digest).__closure__ or ())[index]
     except IndexError:
@@ -162,7 +162,7 @@ def cell_by_name(module: str, qualname: str, digest: bytes, index: int) -> CellT
 
 
 def names_in(code: CodeType) -> set[str]:
-    """Globals that the code may ask for, and attributes."""
+    """Return names of globals and attributes that the code may use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
@@ -184,7 +184,7 @@ def _sum(data: bytes) -> bytes:
 
 
 def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
-    """What a pickle calls; UnpicklingError for another minor version's, and for damaged code."""
+    """Pickle calls it; UnpicklingError for another minor version, and for damaged code."""
     if version != VERSION:
         raise UnpicklingError(
             f"code was pickled by Python {version_text(version)}, and this is Python "
@@ -204,7 +204,7 @@ def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
 def make_function(
     code: CodeType, module: str | None, name: str, qualname: str, closure: Any
 ) -> FunctionType:
-    """What a pickle calls; UnpicklingError where the cells are not those of the code."""
+    """Pickle calls it; UnpicklingError if the cells do not fit the code."""
     try:
         made = FunctionType(code, _globals_at(module), name, None, closure)
     except (TypeError, ValueError) as error:
@@ -259,7 +259,7 @@ def _travelling(function: FunctionType, wrap: Wrap) -> dict[str, Any]:
 
 
 def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
-    """By value, or by name where a decorator has hidden it from pickle."""
+    """Reduce by value, or by name if a decorator has hidden the function from pickle."""
     name = name_of(function)
     if name is not None:
         return function_by_name, name
@@ -282,21 +282,21 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
 
 
 def goes_by_name(function: FunctionType) -> bool:
-    """Whether it does now, in this context."""
+    """Return whether the function goes by name now, in this context."""
     if _mode.get() != "name" and (function.__module__ or "").partition(".")[0] not in _OWN:
         return False
     return has_name(function)
 
 
 def pickle_finds(function: FunctionType) -> bool:
-    """Whether it goes by name, and pickle itself can write that: no wrapper has its name."""
+    """Return whether it goes by name, and pickle itself can write that: no wrapper has its name."""
     if not goes_by_name(function):
         return False
     return _at_name(function.__module__, function.__qualname__) is function
 
 
 def name_of(function: FunctionType) -> tuple[str, str, bytes] | None:
-    """What `function_by_name` takes; None: it goes by value."""
+    """Return the arguments of `function_by_name`; None: the function goes by value."""
     if not goes_by_name(function):
         return None
     kept = _names.get(id(function))

@@ -1,8 +1,8 @@
-"""Copies of tasklets: the same state, gone on with twice.
+"""Copies of tasklets, which go on from the same state independently.
 
-What belongs to the state is made anew: the frames, the cells that they share with inner functions,
-those functions, generators and iterators. Everything else is what it is for any shallow copy: the
-same object. `copy.deepcopy` makes all of it anew, as a pickle does.
+A copy has its own state: the frames, the cells that they share with inner functions, those
+functions, generators and iterators. All other objects are shared, as in any shallow copy.
+`copy.deepcopy` copies all objects, as a pickle does.
 """
 
 import copy
@@ -27,11 +27,11 @@ from cpythonplus.tasklets._pickling.reducing import (
 from cpythonplus.tasklets._pickling.wrapping import CONTAINERS, leads, remade
 
 _DIRECT = -1
-"""Under this key of a memo: ids of the iterators and generators that the frames have."""
+"""The key of a memo for the ids of the iterators and generators that lie directly in frames."""
 
 
 def _copied(obj: Any, memo: dict[int, Any]) -> Any:
-    """What belongs to the state of frames, once more; anything else as it is."""
+    """Return a copy of an object that belongs to the state of frames; any other object itself."""
     kind = type(obj)
     if kind in CONTAINERS:
         return _copied_container(obj, memo)
@@ -43,11 +43,11 @@ def _copied(obj: Any, memo: dict[int, Any]) -> Any:
 
 
 def _copied_container(container: Any, memo: dict[int, Any]) -> Any:
-    """Itself, unless something in it shares a variable with the frames, or lies in them, too."""
+    """Copy a container if an item of it belongs to the state of the frames; else return it."""
     if id(container) in memo or not leads(container, lambda each: _is_of_state(each, memo)):
         return memo.get(id(container), container)
     function, arguments, *rest = remade(container, lambda each: _copied_inside(each, memo))
-    if id(container) in memo:  # it leads to itself
+    if id(container) in memo:  # the container refers to itself
         return memo[id(container)]
     made = memo[id(container)] = function(*arguments)
     _, items, pairs = (*rest, None, None, None)[:3]
@@ -59,7 +59,7 @@ def _copied_container(container: Any, memo: dict[int, Any]) -> Any:
 
 
 def _is_of_state(obj: Any, memo: dict[int, Any]) -> bool:
-    """Whether the frames that are copied have it, or share a variable with it."""
+    """Return whether the copied frames have the object, or share a variable with it."""
     if memo.get(id(obj), obj) is not obj or id(obj) in memo[_DIRECT]:
         return True
     kind = type(obj)
@@ -95,7 +95,7 @@ def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
 
 
 def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionType:
-    """Itself, unless it shares a variable with a frame that is copied."""
+    """Copy a function if it shares a variable with a frame that is copied; else return it."""
     cells = function.__closure__ or ()
     if all(memo.get(id(cell), cell) is cell for cell in cells):
         return function
@@ -114,7 +114,7 @@ def _copied_function(function: FunctionType, memo: dict[int, Any]) -> FunctionTy
 
 
 def _share_named_cells(function: FunctionType | None, memo: dict[int, Any]) -> None:
-    """Variables around a function of a module, such as a decorator's, are no part of the state."""
+    """Share the variables around a named function, such as a decorator's: they are not state."""
     if function is not None and function.__closure__ and has_name(function):
         memo.update((id(cell), cell) for cell in function.__closure__)
 
@@ -149,8 +149,8 @@ def _is_iterator(kind: type) -> bool:
 
 
 def _copied_iterator(iterator: Any, memo: dict[int, Any]) -> Any:
-    """One that goes on from the same place; what it takes from is the same object."""
-    memo[id(iterator)] = iterator  # should it lead to itself
+    """Return an iterator that goes on from the same place, over the same object."""
+    memo[id(iterator)] = iterator  # in case the iterator refers to itself
     function, arguments, state, set_state = reduced(iterator)
     made = function(*(_copied(each, memo) for each in arguments))
     memo[id(iterator)] = made
@@ -163,7 +163,7 @@ def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
     if type(values) is not tuple:
         return _copied(values, memo)
     _copy_cells(values, memo)
-    for each in values:  # before containers: they are asked whether they lead to one of these
+    for each in values:  # copied before containers, which check whether they contain one of these
         if type(each) not in CONTAINERS:
             _copied(each, memo)
     return tuple(_copied(each, memo) for each in values)
@@ -176,7 +176,7 @@ def _contents(cell: CellType) -> list[Any]:
 
 
 def _copy_cells(values: Any, memo: dict[int, Any]) -> None:
-    """First of all: functions are asked whether they share one, also those that lie in cells."""
+    """Copy cells before all else: functions check whether they share one, even those in cells."""
     cells = [each for each in values if type(each) is CellType and id(each) not in memo]
     for cell in cells:
         memo[id(cell)] = CellType()
@@ -205,7 +205,7 @@ def _why_not(value: Any) -> str | None:
 
 
 def _give_context(task: _native.tasklet, made: _native.tasklet) -> Context | None:
-    """Let the copy go on in a copy of the context; return that."""
+    """Give the copy a copy of the context; return that."""
     if task.context_id is None or not task.alive:
         return None
     context: Context = task.context_run(copy_context)
@@ -214,11 +214,10 @@ def _give_context(task: _native.tasklet, made: _native.tasklet) -> Context | Non
 
 
 def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
-    """Return one that goes on from the same place: `copy.copy(tasklet)`.
+    """Return a tasklet that goes on from the same place: `copy.copy(tasklet)`.
 
-    Its frames, the cells that they share with inner functions, generators and iterators are its
-    own, and so is its context; all other objects are the same ones. It is in no queue.
-    PicklingError as for a pickle.
+    It has its own frames, cells that they share with inner functions, generators and iterators, and
+    its own context; all other objects are shared. It is in no queue. PicklingError as for a pickle.
     """
     flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
     if channel is not None:
@@ -251,7 +250,7 @@ def copy_tasklet(task: _native.tasklet) -> _native.tasklet:
 
 
 def _copied_owner(first: Any, memo: dict[int, Any]) -> Any:
-    """A generator of the chain is made anew, to be filled when the chain goes on."""
+    """Make a generator of the chain, to be filled when the chain goes on; a function is kept."""
     if type(first) is FunctionType:
         return first
     function = _native.generator_function(first)
@@ -261,10 +260,10 @@ def _copied_owner(first: Any, memo: dict[int, Any]) -> Any:
 
 
 def deepcopy_tasklet(task: _native.tasklet, memo: dict[int, Any]) -> _native.tasklet:
-    """Return one that goes on from the same place and shares nothing: `copy.deepcopy(tasklet)`.
+    """Return a tasklet that goes on from the same place and shares nothing: `copy.deepcopy()`.
 
-    It has a copy of the context. What both the frames and the context hold is one object there,
-    too; values that only the context holds are shared.
+    It has a copy of the context. An object that both the frames and the context hold is one object
+    in the copy too; values that only the context holds are shared.
     """
     reduced: Any = task.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
     function, arguments, *state = reduced

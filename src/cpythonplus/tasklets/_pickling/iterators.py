@@ -1,4 +1,4 @@
-"""Pickles of iterators: of itertools, and others whose `__reduce__` leads to them."""
+"""Pickles of iterators: those of itertools, and others whose `__reduce__` leads to them."""
 
 import copyreg
 import itertools
@@ -14,11 +14,11 @@ from cpythonplus.tasklets._pickling.wrapping import reduce_as
 
 Wrap = Callable[[Any], Any]
 Reduced = tuple[Callable[..., Any], tuple[Any, ...], Any, Callable[[Any, Any], None]]
-"""What makes it, of what; its state or None, and what sets that."""
+"""A function and its arguments, which make the iterator; its state or None, and its setter."""
 
 
 def set_quietly(iterator: Any, state: Any) -> None:
-    """What pickle calls with an iterator that was just made; 3.12 and 3.13 warn of it."""
+    """Pickle calls it with an iterator that was just made; 3.12 and 3.13 warn of the call."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         iterator.__setstate__(state)
@@ -34,7 +34,7 @@ def _reduced_by_itself(iterator: Any) -> Reduced:
     return function, arguments, state[0] if state else None, set_quietly
 
 
-# ---- itertools without a __reduce__, or a wrong one: all from 3.14 on, four before ---------------
+# ---- itertools without a (correct) __reduce__: all from 3.14 on, four before --------------------
 
 _EMPTY: dict[str, tuple[Any, ...]] = {
     "accumulate": ((),),
@@ -51,23 +51,23 @@ _EMPTY: dict[str, tuple[Any, ...]] = {
     "takewhile": (bool, ()),
     "_tee": ((),),
 }
-"""Arguments of one that has nothing to give; its fields are set after that."""
+"""Arguments that make an empty iterator, whose fields are set afterwards."""
 
 
 def make_iterator(name: str, *arguments: Any) -> Any:
-    """What pickle calls for one of itertools."""
+    """Pickle calls it for an iterator of itertools."""
     return getattr(itertools, name)(*arguments)
 
 
 def make_longest(iterators: tuple[Any, ...], fill: Any) -> Any:
-    """A zip_longest of iterators, None for one that has ended."""
+    """Make a zip_longest of iterators; None stands for one that has ended."""
     return itertools.zip_longest(
         *(() if each is None else each for each in iterators), fillvalue=fill
     )
 
 
 def set_iterator_state(iterator: Any, fields: Any) -> None:
-    """What pickle calls with an iterator of itertools that was just made."""
+    """Pickle calls it with an iterator of itertools that was just made."""
     try:
         _native.itertools_restore(iterator, fields)
     except (TypeError, ValueError) as error:
@@ -101,7 +101,7 @@ KINDS = frozenset(
     for kind in vars(itertools).values()
     if isinstance(kind, type) and (hasattr(kind, "__next__") or kind.__name__ == "_tee_dataobject")
 )
-"""Those of itertools, and what iterators of tee() share."""
+"""The iterator types of itertools, and the type of the object that iterators of tee() share."""
 _LOSSY = frozenset(kind for kind in KINDS if kind.__name__ in ("groupby", "_grouper"))
 """Their own `__reduce__` forgets the group that is being read."""
 _BY_FIELDS = frozenset(
@@ -112,7 +112,7 @@ _BY_FIELDS = frozenset(
 
 
 def reduced(iterator: Any) -> Reduced:
-    """How an iterator is made again; PicklingError if it cannot."""
+    """Return how an iterator is made again; PicklingError if it cannot."""
     if type(iterator) in _BY_FIELDS:
         return _reduced_by_fields(iterator)
     if type(iterator) in _LOSSY:
@@ -130,14 +130,14 @@ def _reduce(iterator: Any, wrap: Wrap) -> Any:
 
 
 def _reduce_over_a_tuple(iterator: Any, wrap: Wrap) -> Any:
-    """A chain has its iterables in one, and nobody else has that tuple."""
+    """Reduce a chain: its iterables lie in a tuple of its own."""
     function, arguments, state, setter = reduced(iterator)
     made = function, tuple(tuple(map(wrap, each)) for each in arguments)
     return made if state is None else (*made, state, None, None, setter)
 
 
 def remade(function: Callable[..., Any], arguments: Any, state: Any, setter: Any) -> Any:
-    """What pickle calls for an iterator of itertools that it met by itself."""
+    """Pickle calls it for an iterator of itertools that it reaches without a wrapper."""
     made = function(*arguments)
     if state is not None:
         setter(made, state)
@@ -153,7 +153,7 @@ def _always(_: Any) -> bool:
 
 
 reduce_as(type(iter(())), _reduce_over_a_tuple, pickled=_always)
-# What they ask may be one of those, or a generator, or call a local function.
+# The iterables of these may be iterators or generators, or call a local function.
 _OF_CONTAINERS: tuple[Any, ...] = ([], set(), {}, {}.values(), {}.items(), deque(), OrderedDict())
 _kind: Any
 for _kind in (
@@ -165,7 +165,7 @@ for _kind in (
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce, pickled=_always)
-        # Wherever one lies: by itself groupby loses elements, and from 3.12 on all of them warn.
+        # For all pickles: groupby's own loses elements, and from 3.12 on all of them warn.
         if _kind in _LOSSY or sys.version_info >= (3, 12):
             copyreg.pickle(_kind, _reduce_for_all)
     elif _kind in _BY_FIELDS:

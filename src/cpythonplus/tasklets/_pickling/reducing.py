@@ -1,4 +1,4 @@
-"""Pickles of tasklets: what travels, and how it becomes a tasklet again.
+"""Pickles of tasklets: their content, and how loading makes a tasklet of it.
 
 A tasklet reduces to its state, a tuple:
 
@@ -6,14 +6,14 @@ A tasklet reduces to its state, a tuple:
 
     frames      captured frames, outermost first, or None: _interp/saved_frames/frame_capture.h
     handled     the exception that is being handled outside of generators, or None
-    links       (exception, cause, context, suppress, whether it has a traceback) of those that the
-                frames hold: pickle drops all that
-    call        (func, args, kwargs) of one that has not begun, or None
-    channel     that it is blocked on, or None.  The channel's own state has the order of its queue
-    attributes  of an instance of a subclass, or None
+    links       (exception, cause, context, suppress, whether it has a traceback) of exceptions that
+                the frames hold, because pickle drops these
+    call        (func, args, kwargs) of a tasklet that has not begun, or None
+    channel     the one that it is blocked on, or None.  The channel's own state has its queue
+    attributes  those of an instance of a subclass, or None
 
-The interpreter's instructions and their offsets mean something to one minor version only, so
-another one's are refused before anything is restored.
+The interpreter's instructions and their offsets differ between minor versions, so a pickle of
+another one is refused before anything is restored.
 """
 
 import copyreg
@@ -60,7 +60,7 @@ Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
 
 
 def initialise(made: Any, init: Any) -> Any:
-    """What the call of a class does, of which only `__init__` is a Python function."""
+    """Do what the call of a class does; only its `__init__` is a Python function."""
     returned = init()
     if returned is not None:
         raise TypeError(f"__init__() should return None, not {type(returned).__name__!r}")
@@ -71,7 +71,7 @@ _native.tasklets_capture_prepare(initialise)
 
 
 def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
-    """What the value at an index of a captured frame is called."""
+    """Return the name of the value at an index of a captured frame."""
     places = [place for place, kind in enumerate(kinds) if kind != ord("n")]
     cells = [name for name in code.co_cellvars if name not in code.co_varnames]
     names = [*code.co_varnames, *cells, *code.co_freevars]
@@ -80,9 +80,9 @@ def _name_of(code: CodeType, kinds: bytes, index: int) -> str:
 
 
 def _refusal_within(value: Any, around: frozenset[int] = frozenset()) -> str | None:
-    """The same as refusal(), also of what a variable shared with inner functions has.
+    """Return what refusal() does, also for the values of variables shared with inner functions.
 
-    around: ids of what led here, of functions and cells.
+    around: ids of the functions and cells that led here.
     """
     if id(value) in around or is_wrapped(value):
         return None
@@ -104,12 +104,12 @@ def check(
     frame: Frame,
     refusal: Callable[[Any], str | None] = _refusal_within,
 ) -> None:
-    """PicklingError that names the first value in it that cannot be pickled, or is refused."""
+    """Raise PicklingError that names the first value that cannot be pickled, or is refused."""
     _, offset, kinds, values, _ = frame
     for index, value in enumerate(values):
         why = refusal(value)
         if why is not None:
-            assert function is not None  # noqa: S101  # it has frames
+            assert function is not None  # noqa: S101  # a frame has one
             code = function.__code__
             at = ~offset if offset < 0 else offset
             lines = (line for start, end, line in code.co_lines() if start <= at < end)
@@ -120,16 +120,16 @@ def check(
 
 
 def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
-    """Let generators of a chain be made without their frames, which come with the chain."""
+    """Make generators of a chain without their frames, which the chain has already."""
     for first, *_ in frames:
         if type(first) is not FunctionType:
             yield wrap_as(first, partial(_made, first))
 
 
 def _named_cells(function: FunctionType | None) -> Iterator[Any]:
-    """Let variables around a function that goes by name, such as a decorator's, go by that, too.
+    """Make variables around a function that goes by name, such as a decorator's, go by name too.
 
-    They belong to the function that another process has: a lock, a counter.
+    They belong to the function of the other process: a lock, a counter.
     """
     cells = function.__closure__ if function is not None else None
     name = name_of(function) if function is not None and cells else None
@@ -143,7 +143,7 @@ def _reduced_cell(name: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def function_of(first: Any) -> FunctionType | None:
-    """Of a frame, by what its first item is."""
+    """Return the function of a frame, whose first item is the function or a generator."""
     return first if type(first) is FunctionType else _native.generator_function(first)
 
 
@@ -156,7 +156,7 @@ def _frame(frame: Frame) -> Frame:
 
 
 def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
-    """Of these and of what they lead to."""
+    """Return the links of these exceptions and of those that they refer to."""
     links, seen = [], set()
     while found:
         one = found.pop()
@@ -175,8 +175,8 @@ def _links(found: list[BaseException]) -> tuple[Any, ...] | None:
 
 
 def raised_before_it_was_pickled() -> TracebackType:
-    """What stands for the traceback of an exception: `except*` takes it that there is one."""
-    # Of a function that has returned then; called once, and kept.
+    """Make a traceback that stands for that of a pickled exception: `except*` needs one."""
+    # The function has returned by the time it is used; it is called once, and the result kept.
     frame = sys._getframe()  # noqa: SLF001, CYC106
     return TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
 
@@ -192,7 +192,7 @@ def _link(links: tuple[Any, ...] | None) -> None:
 
 
 def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> list[BaseException]:
-    """Those that lie in frames."""
+    """Return the exceptions that lie in frames."""
     found = [] if handled is None else [handled]
     for _, _, _, values, exception in frames:
         if exception is not None:
@@ -202,13 +202,13 @@ def _exceptions(frames: tuple[Frame, ...], handled: BaseException | None) -> lis
                 if isinstance(each, BaseException):
                     found.append(each)
                 elif type(each) is list and each and isinstance(each[0], BaseException):
-                    # An operand, perhaps: what the clauses of `except*` have raised up to now.
+                    # The list may be an operand: the exceptions that `except*` clauses have raised.
                     found += [one for one in each if isinstance(one, BaseException)]
     return found
 
 
 def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
-    """The frames of functions that hold nothing but what pickle can do; else None."""
+    """Return the frames if they are functions' and pickle can write all their values; else None."""
     written = []
     for first, offset, kinds, values, _ in frames:
         if type(first) is not FunctionType or not are_plain(values):
@@ -218,7 +218,7 @@ def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
 
 
 def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
-    """Return what `__reduce__` does; PicklingError that names what cannot be pickled."""
+    """Return the result of `__reduce__`; PicklingError names a value that cannot be pickled."""
     flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
     links = None
     simple = _simple(frames) if frames is not None and handled is None else None
@@ -227,7 +227,7 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
     elif frames is not None:
         exceptions = _exceptions(frames, handled)
         links = _links(exceptions) if exceptions else None
-        apart = list(_made_apart(frames))  # kept while the others are wrapped
+        apart = list(_made_apart(frames))  # these wrappers must live while the others are made
         for first, *_ in frames:
             apart += _named_cells(function_of(first))
         frames = tuple(map(_frame, frames))
@@ -244,7 +244,7 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
 
 
 def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
-    """Make a new tasklet what `reduce_tasklet` found; UnpicklingError if it does not fit."""
+    """Give a new tasklet the state of `reduce_tasklet`; UnpicklingError if it does not fit."""
     if type(state) is not tuple or len(state) != _ITEMS or state[0] != FORMAT:
         raise UnpicklingError("not the state of a tasklet, or of another release of cpythonplus")
     _, version, flags, tempval, frames, handled, links, call, _, attributes = state
@@ -267,7 +267,7 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
 def restore(
     task: _native.tasklet, flags: int, tempval: Any, *, frames: Any, handled: Any, call: Any
 ) -> None:
-    """TypeError or ValueError for what does not fit."""
+    """Restore the state; TypeError or ValueError if it does not fit."""
     if frames is not None:
         _native.tasklets_restore(task, frames, handled, tempval)
     elif call is not None:
@@ -280,7 +280,7 @@ def restore(
 
 
 def reduce_channel(channel: _native.channel) -> tuple[Any, ...]:
-    """Return what `__reduce__` does: with the tasklets that wait in it, in their order."""
+    """Return the result of `__reduce__`: with the tasklets that wait in it, in their order."""
     direction, waiting = _native.channel_waiting(channel)
     flags = channel.preference, channel.schedule_all, channel.closing
     attributes = getattr(channel, "__dict__", None) or None
@@ -289,7 +289,7 @@ def reduce_channel(channel: _native.channel) -> tuple[Any, ...]:
 
 
 def set_channel_state(channel: _native.channel, state: Any) -> None:
-    """Make a new channel what `reduce_channel` found; UnpicklingError if it does not fit."""
+    """Give a new channel the state of `reduce_channel`; UnpicklingError if it does not fit."""
     if type(state) is not tuple or state[:1] != (FORMAT,):
         raise UnpicklingError("not the state of a channel, or of another release of cpythonplus")
     try:
@@ -305,7 +305,7 @@ def set_channel_state(channel: _native.channel, state: Any) -> None:
 
 
 def reduce_bomb(bomb: _native.bomb) -> tuple[Any, ...]:
-    """Return what `__reduce__` does; the traceback stays behind."""
+    """Return the result of `__reduce__`, without the traceback."""
     return _native.bomb, (bomb.type, bomb.value, None)
 
 
@@ -313,11 +313,11 @@ def reduce_bomb(bomb: _native.bomb) -> tuple[Any, ...]:
 
 
 def _ended() -> Iterator[None]:
-    yield  # a generator that has ended does not know of what function it was
+    yield  # stands for a generator that has ended, whose function is not known
 
 
 async def _ended_coroutine() -> None:
-    """The same of a coroutine."""
+    """Stands for a coroutine that has ended."""
 
 
 def make_generator(
@@ -326,7 +326,7 @@ def make_generator(
     qualname: str,
     is_coroutine: bool = False,  # noqa: FBT001, FBT002  # pickled by position
 ) -> Any:
-    """A generator or coroutine of a function, or (None) one that has ended, and was the latter."""
+    """Make a generator or coroutine of a function, or (None) one that has ended."""
     ended = _ended_coroutine if is_coroutine else _ended
     made = _native.generator_make(ended if function is None else owner(function))
     made.__name__, made.__qualname__ = name, qualname
@@ -336,7 +336,7 @@ def make_generator(
 
 
 def set_generator_state(generator: Any, state: Any) -> None:
-    """What pickle calls with a generator that was just made."""
+    """Pickle calls it with a generator that was just made."""
     try:
         captured, links = state
         _link(links)
@@ -354,7 +354,7 @@ def _made(generator: Any) -> tuple[Any, ...]:
 
 
 def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
-    """Return what `__reduce__` would, of a generator or coroutine that does not run."""
+    """Return the result of `__reduce__` for a generator or coroutine that does not run."""
     state = _native.generator_capture(generator, PicklingError)
     made = _made(generator)
     if state is None:
@@ -362,7 +362,7 @@ def reduce_generator(generator: Any, _: Any = None) -> tuple[Any, ...]:
     offset, kinds, values, handled, number = state
     exceptions = _exceptions(((None, offset, kinds, values, None),), handled)
     links = _links(exceptions) if exceptions else None
-    cells = list(_named_cells(_native.generator_function(generator)))  # kept meanwhile
+    cells = list(_named_cells(_native.generator_function(generator)))  # kept for wrapped() below
     state = (offset, kinds, wrapped(values), wrap(handled), number), links
     del cells
     return *made, state, None, None, set_generator_state
@@ -373,13 +373,13 @@ def _made_iterator(coroutine: Any) -> Any:
 
 
 def _reduce_coroutine_iterator(iterator: Any, _: Any) -> tuple[Any, ...]:
-    """What `coroutine.__await__()` gives; it has no attribute for the coroutine."""
+    """Reduce the result of `coroutine.__await__()`, which has no attribute for the coroutine."""
     (coroutine,) = gc.get_referents(iterator)
     return _made_iterator, (wrap(coroutine),)
 
 
 def _reduce_traceback(_: TracebackType, __: Any) -> tuple[Any, ...]:
-    """Its frames are over and stay behind; such a variable has each `__exit__`."""
+    """Reduce a traceback without its frames, which have ended; each `__exit__` has one."""
     return raised_before_it_was_pickled, ()
 
 
@@ -390,13 +390,13 @@ def _made_manager(kind: type[Any], state: dict[str, Any]) -> Any:
 
 
 def _reduce_manager(manager: Any, _: Any) -> tuple[Any, ...]:
-    """One of contextlib.contextmanager(): its generator lies in an attribute."""
+    """Reduce a manager of contextlib.contextmanager(): its generator lies in an attribute."""
     state = {name: wrap(value) for name, value in vars(manager).items()}
     return _made_manager, (type(manager), state)
 
 
 def _made_local_context(within: decimal.Context, before: decimal.Context) -> Any:
-    """Return `decimal.localcontext(within)`, whose end sets `before`."""
+    """Return `decimal.localcontext(within)`, which sets `before` at its end."""
 
     def make() -> Any:
         decimal.setcontext(before)
@@ -406,7 +406,7 @@ def _made_local_context(within: decimal.Context, before: decimal.Context) -> Any
 
 
 def _reduce_local_context(manager: Any, _: Any) -> tuple[Any, ...]:
-    """One of decimal.localcontext(): the collector is told of both contexts, in this order."""
+    """Reduce decimal.localcontext(): the collector finds both contexts, in this order."""
     within, before = (each for each in gc.get_referents(manager) if type(each) is decimal.Context)
     return _made_local_context, (within, before)
 
@@ -416,7 +416,7 @@ def _made_method(function: Any, instance: Any) -> MethodType:
 
 
 def _is_found(method: MethodType) -> bool:
-    """Whether an object has the method by the function's name, which is how pickle writes it."""
+    """Return whether the object has the method by the function's name: pickle writes it so."""
     it, function = method.__self__, method.__func__
     name = getattr(function, "__name__", "")
     for each in (it if isinstance(it, type) else type(it)).__mro__:
@@ -431,7 +431,7 @@ def _is_found(method: MethodType) -> bool:
 
 
 def _reduce_method(method: MethodType, wrap: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """Pickle would look for the function under its name in the object."""
+    """Reduce a method: pickle would look for the function by its name in the object."""
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 

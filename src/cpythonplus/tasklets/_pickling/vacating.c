@@ -1,27 +1,28 @@
 /* Taking a parked tasklet off its C stack.
  *
- *     parked, on a C stack --vacate--> a snapshot, no C stack --it runs--> on whichever C stack is free
+ *     parked, on a C stack --vacate--> a snapshot, no C stack --it runs--> on any free C stack
  *
- * What a million of parked tasklets cost is pages: each touches one of its C stack, and the kernel makes it when it is first
- * written to.  Frames alone take a tenth of that, and the C stack, whose page is there, is the next one's.  So this is tried
- * first where cold.c would copy what is in use.
+ * A million parked tasklets cost pages: each touches a page of its C stack, which the kernel makes at the first write.
+ * Frames alone take a tenth of that, and the C stack, with its page, goes to the next tasklet.  So vacating is tried
+ * first; cold.c copies the used part if it fails.
  *
- *   1. The chain is captured as for a pickle (frame_capture.h): whatever cannot be is left to cold.c.  So is one with a frame
- *      object, which somebody may hold; with a generator, which others reach; with tracers, or while a monitoring tool asks for
- *      events: they would see what comes now.  Python code may run until here.
- *   2. The frames are told to handle nothing (frame_leave.h), and the tasklet is switched to, with an exception: it leaves all of
- *      its functions, and tasklet_entry(), which is told by turn.leaving, comes back here.  Nothing is freed on the way that a
- *      program could notice: the snapshot holds all of it.  Callbacks are refused as in a callback.
- *   3. The C stack is given back, and the snapshot is what the tasklet calls when its turn comes.  It stays in its channel's
- *      queue meanwhile: whoever sends finds it as before, and kill() and throw() reach it.
+ *   1. The chain is captured as for a pickle (frame_capture.h); a tasklet that cannot be captured is left to cold.c.
+ *      So is one with a frame object, which other code may hold; with a generator, which other code reaches; with
+ *      tracers, or while a monitoring tool asks for events: they would see the next step.  Python code may run until
+ *      here.
+ *   2. The frames are told to handle nothing (frame_leave.h), and the tasklet is switched to, with an exception.  It
+ *      leaves all of its functions, and tasklet_entry(), told by turn.leaving, switches back here.  Nothing that a
+ *      program could notice is freed on the way: the snapshot holds all of it.  Switching is refused as in a callback.
+ *   3. The C stack is given back, and the tasklet calls the snapshot when its turn comes.  It stays in its channel's
+ *      queue meanwhile: senders find it as before, and kill() and throw() reach it.
  *
- * Who asks for its frame object has it put on a C stack again, where it is parked in the call that gives the snapshot its
- * value.
+ * If a program asks for its frame object, the tasklet is put on a C stack again (plus_seat), parked in the call that
+ * gives the snapshot its value.
  *
- * It has begun all the same: garbage of that kind gets TaskletExit, and so do those that a thread leaves.  For this, and for
- * reports, they are in a list.
+ * A vacated tasklet still counts as begun: as garbage it gets TaskletExit, and so does one that its thread leaves
+ * behind. For this, and for reports, vacated tasklets are in a list.
  *
- * Only the thread's own: another one's C stack cannot be switched to.
+ * Only the thread's own tasklets are vacated: another thread's C stack cannot be switched to.
  */
 #include "vacating.h"
 
@@ -36,7 +37,7 @@
 #include "../tracing/instrument.h"
 #include "capturing.h"
 
-static PyObject *order; /* the bomb that they leave by; kept for good */
+static PyObject *order; /* the bomb that makes tasklets leave; kept for good */
 
 /* Parked tasklets, each with a reference. */
 struct parked {
@@ -58,7 +59,7 @@ gather(void *owner, void *arg)
     return parked->count >= parked->most;
 }
 
-/* What else would run, or be seen, on the way. */
+/* Whether no other code would run on the way, or see it. */
 static bool
 is_plain(const struct plus_tasklet *task)
 {
@@ -69,7 +70,7 @@ is_plain(const struct plus_tasklet *task)
            state->profilefunc == NULL && plus_capturing_why_not(task) == NULL;
 }
 
-/* Operands of its call, and the channel that it waits in. */
+/* Returns the operands of its call, and the channel that it waits in. */
 static PyObject *
 operands_of(struct plus_tasklet *task, const struct plus_frames *frames)
 {
@@ -82,7 +83,7 @@ operands_of(struct plus_tasklet *task, const struct plus_frames *frames)
     return both;
 }
 
-/* Step 1; NULL without an exception. */
+/* Does step 1; returns NULL without an exception. */
 static PyObject *
 take_snapshot(struct plus_tasklet *task, const struct plus_frames *frames)
 {
@@ -105,7 +106,7 @@ take_snapshot(struct plus_tasklet *task, const struct plus_frames *frames)
     return snapshot;
 }
 
-/* Switches to it until it switches back; what the last switch has left over is for who runs. */
+/* Switches to the tasklet until it switches back; keeps the leftovers of the last switch for the running tasklet. */
 static void
 visit(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
@@ -120,7 +121,7 @@ visit(struct plus_scheduler *sched, struct plus_tasklet *task)
     turn->after_switch = after;
 }
 
-/* Step 2. */
+/* Does step 2. */
 static void
 leave(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
@@ -128,14 +129,14 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task)
 
     sched->turn.leaving = task;
     task->tempval = Py_NewRef(order);
-    /* A call that was reported when it began would report its end, also if nobody asks for that any more. */
+    /* A call whose beginning was reported would report its end, even if no tool asks for that any more. */
     task->fiber.state.tracing++;
     visit(sched, task);
     plus_set_value(task, value);
     sched->turn.leaving = NULL;
 }
 
-/* Step 3. */
+/* Does step 3. */
 static void
 settle(struct plus_scheduler *sched, struct plus_tasklet *task, PyObject *snapshot)
 {
@@ -144,7 +145,7 @@ settle(struct plus_scheduler *sched, struct plus_tasklet *task, PyObject *snapsh
     plus_stack_give(&sched->stacks, task->stack);
     task->stack = NULL;
     task->started = false;
-    Py_SETREF(task->func, snapshot); /* which holds the other one */
+    Py_SETREF(task->func, snapshot); /* the snapshot holds the old one */
     plus_vacated_note(task);
 }
 
@@ -157,7 +158,7 @@ vacate(struct plus_scheduler *sched, struct plus_tasklet *task)
     struct plus_frames frames = plus_tasklet_frames(task);
     PyObject *snapshot = take_snapshot(task, &frames);
 
-    /* Python code may have run. */
+    /* Python code may have run meanwhile. */
     if (snapshot != NULL && !(is_plain(task) && plus_frames_can_leave(&frames))) {
         Py_CLEAR(snapshot);
     }
@@ -194,13 +195,14 @@ may_vacate(struct plus_scheduler *sched)
     return order != NULL;
 }
 
-/* What was so before hold_still(). */
+/* The state before hold_still(). */
 struct before {
     bool in_callback;
     int collects;
 };
 
-/* Neither callbacks switch now, nor finalisers, which would run on the frames of one while `running` is another. */
+/* Keeps callbacks from switching, and finalisers from running: they would run on the frames of one tasklet while
+ * `running` is another. */
 static struct before
 hold_still(struct plus_scheduler *sched)
 {
@@ -230,7 +232,7 @@ plus_seat(struct plus_tasklet *task)
     Py_INCREF(task);
     struct before before = hold_still(sched);
 
-    if (plus_make_ready(task) == 0 && task->vacated) { /* a warning runs code */
+    if (plus_make_ready(task) == 0 && task->vacated) { /* its warning may have run code */
         plus_place(task);
         sched->turn.seated = task;
         visit(sched, task);

@@ -4,12 +4,12 @@
 
 #include "../core/task.h"
 
-/* Takes those of the calling thread's tasklets off their C stacks that have been out of the run queue for so long, where
- * that can be done, about so many at most; gives their number. */
+/* Takes tasklets of the calling thread off their C stacks, if they have been out of the run queue for parked_ns and it
+ * can be done; about `most` of them.  Returns their number. */
 size_t
 plus_vacate(struct plus_scheduler *sched, uint64_t parked_ns, size_t most);
 
-/* Gives one a C stack, with its frames, where it can be done now: somebody asks for its frame. */
+/* Gives a vacated tasklet a C stack, with its frames, if that can be done now: its frame object was asked for. */
 void
 plus_seat(struct plus_tasklet *task);
 

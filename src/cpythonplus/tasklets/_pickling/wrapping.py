@@ -1,15 +1,15 @@
-"""What pickle cannot do by itself: functions without a name, cells, generators and the like.
+"""Wrappers for objects that pickle cannot write: functions without a name, cells, generators.
 
-pickle asks `copyreg` and the class how to write an object, and of functions and classes nothing but
-the name. Changing that for everybody would change programs that have nothing to do with tasklets.
-So what lies *directly* in a frame, a cell or a generator is put into a wrapper, whose `__reduce__`
-gives the object back. An object has one wrapper while that lives, and a pickler keeps what it has
-written: so an object that is met twice in one pickle is one object again when it is loaded. What
-pickle can write as well, such as an iterator over a list, has none: it may lie deeper, too, where
-pickle meets the object itself, and would write two.
+pickle asks `copyreg` and the class how to write an object; of functions and classes it writes the
+name only. A change of that for the whole process would affect programs that have nothing to do with
+tasklets. So an object that lies *directly* in a frame, a cell or a generator is put into a wrapper,
+whose `__reduce__` gives the object back. An object has one wrapper while that lives, and a pickler
+keeps what it has written: so an object that occurs twice in one pickle is one object again when it
+is loaded. An object that pickle can write as well, such as an iterator over a list, gets no
+wrapper: it may also lie deeper, where pickle finds the object itself, and would write two.
 
-So are the containers of the language and `functools.partial`, where such an object lies in one: a
-list of lambdas. `Pickler` does the same for objects that lie deeper, without wrappers.
+Containers of the language and `functools.partial` are wrapped if such an object lies in one: a list
+of lambdas. `Pickler` does the same for objects that lie deeper, without wrappers.
 """
 
 import copy
@@ -38,7 +38,7 @@ from cpythonplus.tasklets._pickling import code as _code
 
 Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
 
-# What pickle does by itself, and nothing else has to be asked.
+# Types that pickle writes by itself, without any further check.
 PLAIN = frozenset(
     {bool, bytearray, bytes, complex, float, int, range, slice, str}
     | {type(None), type(...), type(NotImplemented)}
@@ -46,7 +46,7 @@ PLAIN = frozenset(
 CONTAINERS: frozenset[type] = frozenset(
     {defaultdict, deque, dict, frozenset, list, OrderedDict, functools.partial, set, tuple}
 )
-"""What is looked into: what lies in one of these is treated as if a frame had it."""
+"""Types that are searched: an item of one of these is treated as if a frame had it."""
 
 
 class _Wrapper:
@@ -55,20 +55,20 @@ class _Wrapper:
     __slots__ = ("__weakref__", "_obj", "_reduce")
 
     def __init__(self, obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> None:
-        self._obj = obj  # its id() is ours as long
+        self._obj = obj  # so that its id() stays unique
         self._reduce = reduce
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self._reduce()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """What it stands for, made anew; `copy` knows no functions that set a state."""
-        it = id(self._obj)  # which may be met by itself, too
+        """Return a copy of the object; `copy` knows no functions that set a state."""
+        it = id(self._obj)  # the object may also be reached without the wrapper
         if it in memo:
             return memo[it]
         function, arguments, *rest = self._reduce()
         made = function(*copy.deepcopy(arguments, memo))
-        if it in memo:  # it leads to itself
+        if it in memo:  # the object refers to itself
             return memo[it]
         memo[it] = made
         state, items, pairs, setter = (*rest, None, None, None, None)[:4]
@@ -95,7 +95,7 @@ def _reduce_view(view: Any, _: Any) -> tuple[Any, ...]:
 
 
 def items_of(container: Any) -> Collection[Any]:
-    """What one of CONTAINERS refers to."""
+    """Return the objects that one of CONTAINERS refers to."""
     kind = type(container)
     if kind is functools.partial:
         return container.func, *container.args, *container.keywords.values()
@@ -107,14 +107,14 @@ def items_of(container: Any) -> Collection[Any]:
 
 
 def make_partial(function: Any, arguments: Any, keywords: Any, attributes: Any) -> Any:
-    """What pickle calls for a functools.partial with something that pickle cannot write."""
+    """Pickle calls it for a functools.partial with an object that pickle cannot write."""
     made = functools.partial(function, *arguments, **keywords)
     made.__dict__.update(attributes)
     return made
 
 
 def remade(container: Any, change: Callable[[Any], Any]) -> tuple[Any, ...]:
-    """What makes one of CONTAINERS again, of changed items; as pickle has it."""
+    """Return a reduction of one of CONTAINERS, with changed items, in pickle's form."""
     kind = type(container)
     if kind is functools.partial:
         keywords = {name: change(value) for name, value in container.keywords.items()}
@@ -140,18 +140,18 @@ _REDUCERS: dict[type, Reduce] = {
 
 
 _PICKLED: dict[type, Callable[[Any], bool]] = {}
-"""Whether pickle can write one of those, unless it leads to what pickle cannot write."""
+"""Whether pickle can write an object, unless it refers to one that pickle cannot write."""
 
 
 def reduce_as(kind: type, reduce: Reduce, *, pickled: Callable[[Any], bool] | None = None) -> None:
-    """Have objects of exactly this class written so; pickled: whether pickle can write one."""
+    """Register how objects of exactly this class are written; pickled: whether pickle can."""
     _REDUCERS[kind] = reduce
     if pickled is not None:
         _PICKLED[kind] = pickled
 
 
 def _is_pickled(value: Any, reduce: Reduce) -> bool:
-    """Whether pickle can write an object, and what it is made of, by itself."""
+    """Return whether pickle can write an object, and its parts, by itself."""
     wrappers = 0
 
     def look(part: Any) -> Any:
@@ -168,7 +168,7 @@ def _is_pickled(value: Any, reduce: Reduce) -> bool:
 
 
 def _first_in_c(kind: type, name: str) -> Any:
-    """The method of the nearest base that is not written in Python."""
+    """Return the method of the nearest base that is not written in Python."""
     return next(
         vars(base)[name]
         for base in kind.__mro__
@@ -177,7 +177,7 @@ def _first_in_c(kind: type, name: str) -> Any:
 
 
 def make_exception(kind: type[BaseException], arguments: Any, attributes: Any) -> BaseException:
-    """What pickle calls for an exception whose class does not take its own `args`."""
+    """Pickle calls it for an exception whose class does not accept its own `args`."""
     made: BaseException = _first_in_c(kind, "__new__")(kind, *arguments)
     _first_in_c(kind, "__init__")(made, *arguments)
     made.args = arguments
@@ -190,7 +190,7 @@ def _reduce_exception(error: BaseException, _: Any) -> tuple[Any, ...]:
 
 
 def _is_lossy(error: BaseException) -> bool:
-    """Whether pickle would write it so that it cannot be made again: `Error(code, text)`."""
+    """Return whether pickle would write it in a form that cannot be loaded: `Error(code, text)`."""
     kind = type(error)
     if kind.__reduce__ is not BaseException.__reduce__ or kind in copyreg.dispatch_table:
         return False
@@ -213,7 +213,7 @@ def _reducer(value: Any) -> Reduce | None:
 
 
 def leads(container: Any, is_special: Callable[[Any], bool]) -> bool:
-    """Whether something of that kind lies in a container, or in one that lies in it."""
+    """Return whether a special object lies in a container, or in a container in it."""
     seen, todo = {id(container)}, [container]
     while todo:
         items = items_of(todo.pop())
@@ -238,7 +238,7 @@ def _is_wrapped_by_now(value: Any) -> bool:
 
 
 def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
-    """Return what pickles as `reduce` says; wrap() gives the same one while it lives."""
+    """Return an object that is pickled by `reduce`; wrap() returns it too while it lives."""
     found = _wrappers.get(id(obj))
     if found is None:
         found = _wrappers[id(obj)] = _Wrapper(obj, reduce)
@@ -249,12 +249,12 @@ def wrap_as(obj: Any, reduce: Callable[[], tuple[Any, ...]]) -> Any:
 
 
 def is_wrapped(value: Any) -> bool:
-    """Whether something stands for it at the moment."""
+    """Return whether the value has a wrapper at the moment."""
     return id(value) in _wrappers
 
 
 def wrap(value: Any) -> Any:
-    """Return the value, or what stands for it in a pickle."""
+    """Return the value, or its wrapper if pickle needs one."""
     kind = type(value)
     if kind in PLAIN or getattr(_deep, "pickler", None) is not None:
         return value
@@ -275,7 +275,7 @@ def wrap(value: Any) -> Any:
 
 
 def are_plain(values: tuple[Any, ...]) -> bool:
-    """Whether pickle can write all of them by itself; False may be a mistake."""
+    """Return whether pickle can write all of them by itself; False may be wrong."""
     kinds = set(map(type, values)) - PLAIN
     if not kinds:
         return True
@@ -283,12 +283,12 @@ def are_plain(values: tuple[Any, ...]) -> bool:
 
 
 def wrapped(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The same of each of them."""
+    """Return wrap() of each of them."""
     return values if PLAIN.issuperset(map(type, values)) else tuple(map(wrap, values))
 
 
 def _needs_asking(kind: type) -> bool:
-    """Not of classes made by `class` statements: their instances are pickled by attributes."""
+    """Return False for plain classes of `class` statements: pickle writes their attributes."""
     for name in ("__reduce_ex__", "__reduce__", "__getstate__"):
         if getattr(kind, name) is not getattr(object, name):
             return True
@@ -296,9 +296,9 @@ def _needs_asking(kind: type) -> bool:
 
 
 def refusal(value: Any) -> str | None:
-    """Why pickle cannot write an object; None: it can, as far as the object itself is asked.
+    """Return why pickle cannot write an object; None: it can, as far as the object itself tells.
 
-    It is asked as pickle would: `__reduce_ex__`. What it refers to is not.
+    The object's `__reduce_ex__` is called, as pickle does; objects that it refers to are not.
     """
     kind = type(value)
     if kind in PLAIN or kind in _REDUCERS or kind in copyreg.dispatch_table:
@@ -308,9 +308,9 @@ def refusal(value: Any) -> str | None:
     if sys.version_info < (3, 14) and isinstance(value, itertools.groupby):
         return "of a subclass of itertools.groupby not all of the state is known"
     if isinstance(value, (_native.tasklet, _native.channel)):
-        return None  # asks this itself, and may lead back here
+        return None  # pickling it checks this itself, and may lead back here
     outer = getattr(_deep, "pickler", None)
-    _deep.pickler = None  # it may begin to pickle something by itself
+    _deep.pickler = None  # the object may begin a pickle of its own
     try:
         value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
     except (TypeError, pickle.PicklingError) as error:
@@ -321,16 +321,16 @@ def refusal(value: Any) -> str | None:
 
 
 def wrap_owner(function: FunctionType) -> Any:
-    """The same of the function of a frame, whose code must be the same one: by name a tuple.
+    """Return wrap() of a frame's function, whose code must be the same; by name: a tuple.
 
-    `owner` gives back what that became.
+    `owner` reverses this when the pickle is loaded.
     """
     name = _code.name_of(function)
     return wrap(function) if name is None else name
 
 
 def owner(loaded: Any) -> Any:
-    """The function of a loaded frame; UnpicklingError if its code has changed."""
+    """Return the function of a loaded frame; UnpicklingError if its code has changed."""
     return _code.function_by_name(*loaded) if type(loaded) is tuple else loaded
 
 
@@ -342,10 +342,10 @@ class Pickler(pickle.Pickler):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.kept: list[_Wrapper] = []  # of objects that are to be written as a tasklet's part
+        self.kept: list[_Wrapper] = []  # wrappers of objects that are parts of a tasklet
 
     def reducer_override(self, obj: Any) -> Any:
-        """What pickle asks of each object."""
+        """Pickle calls it for each object."""
         if isinstance(obj, (_native.tasklet, _native.channel)):
             return self._deeply(obj.__reduce_ex__, pickle.DEFAULT_PROTOCOL)
         reduce = _reducer(obj)
@@ -357,7 +357,7 @@ class Pickler(pickle.Pickler):
         return self._deeply(reduce, obj, wrap) if found is None else found.__reduce__()
 
     def _deeply(self, reduce: Callable[..., Any], *args: Any) -> Any:
-        """Its result, without wrappers; other picklers may begin in what objects are asked."""
+        """Return reduce(*args) without wrappers; objects may begin pickles of their own in it."""
         outer = getattr(_deep, "pickler", None)
         _deep.pickler = self
         try:

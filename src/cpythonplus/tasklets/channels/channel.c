@@ -1,8 +1,8 @@
-/* Channels: who waits, and what happens when two meet.
+/* Channels: the waiting tasklets, and the meeting of a sender with a receiver.
  *
  * Semantics: Stackless Python 3.x, Stackless/module/channelobject.c.
  */
-/* What switches has no buffers, and the check of the stack protector would be a tenth of a switch. */
+/* The functions that switch have no buffers, and the stack protector's check would be a tenth of a switch. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC optimize("no-stack-protector")
 #endif
@@ -41,7 +41,7 @@ swap_values(struct plus_tasklet *a, struct plus_tasklet *b)
     b->tempval = value;
 }
 
-/* Somebody waits at the other side. */
+/* A tasklet waits at the other side. */
 static int
 meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, PyObject **result)
 {
@@ -71,7 +71,7 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
     }
     int failed = plus_schedule(sched, source, next, result);
 
-    if (failed) { /* as before; code that ran may have removed it, or those behind it */
+    if (failed) { /* undo; code that ran may have removed the target, or tasklets behind it */
         if (plus_is_runnable(target)) {
             plus_queue_remove(target);
             Py_DECREF(target);
@@ -85,7 +85,7 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
     return 0;
 }
 
-/* The exception that is set comes when the tasklet next switches or waits. */
+/* Keeps the current exception until the tasklet next switches or waits. */
 static void
 raise_later(struct plus_tasklet *task)
 {
@@ -124,7 +124,7 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
         plus_queue_unremove(source);
         return -1;
     }
-    /* Another thread has met it meanwhile: what it got, or has given, is not to be lost. */
+    /* Another thread has met it meanwhile; the value that it got or has given must not be lost. */
     raise_later(source);
     return plus_schedule(sched, source, source, result);
 }
@@ -149,8 +149,8 @@ waits_no_more(void *argument)
     return finds_partner(offer) || offer->channel->closing || !plus_outside_may_help(offer->sched);
 }
 
-/* For a signal's handler, while all of its thread waits.  No tasklet is current, so none can be switched from, nor stand in
- * the channel's queue: the handler itself takes from who waits there, or gives to him. */
+/* Sends or receives for a signal handler, while its whole thread waits.  No tasklet is current, so none can be switched
+ * from, or queue in the channel: the handler itself exchanges values with a tasklet that waits there. */
 static PyObject *
 act_in_handler(struct plus_scheduler *sched, struct plus_channel *channel, PyObject *value,
                int direction)
@@ -215,7 +215,7 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
         call_hook(sched, channel, source, direction, !can);
         can = direction * channel->balance < 0; /* the GIL may have been given up */
     }
-    Py_INCREF(channel); /* the last reference may be a waiting tasklet's, which a switch lets go */
+    Py_INCREF(channel); /* a waiting tasklet may have the last reference, and drop it in a switch */
     int failed = can ? meet(sched, channel, direction, &result)
                      : wait_for_partner(sched, channel, direction, &result);
 

@@ -1,4 +1,4 @@
-/* Channels: who waits, and what happens when two meet.  All with the GIL held. */
+/* Channels: the waiting tasklets, and the meeting of a sender with a receiver.  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_CHANNEL_H
 #define PLUS_TASKLETS_CHANNEL_H
 
@@ -6,7 +6,7 @@
 
 extern PyObject *plus_channel_hook; /* the channel callback, or NULL */
 
-/* send() and receive() (direction 1 and -1).  Takes the value; gives what was received or None, or NULL with an
+/* send() and receive() (direction 1 and -1).  Takes the value; gives the received value or None, or NULL with an
  * exception. */
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);

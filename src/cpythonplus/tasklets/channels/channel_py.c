@@ -24,7 +24,7 @@ channel_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     channel->preference = -1; /* the receiver goes first */
     channel->descriptor = -1;
-    PyFrameObject *frame = PyEval_GetFrame(); /* takes an exception away where it has no memory */
+    PyFrameObject *frame = PyEval_GetFrame(); /* clears the exception if it has no memory */
 
     if (frame != NULL) {
         channel->made_by = (PyObject *)PyFrame_GetCode(frame);
@@ -68,7 +68,7 @@ plus_channel_dealloc(PyObject *op)
     Py_TYPE(op)->tp_free(op);
 }
 
-/* As a weak reference's callback it runs while something is being freed, perhaps by the garbage collector. */
+/* A callback of a weak reference runs while an object is being freed, perhaps by the garbage collector. */
 static bool
 is_dead_reference(PyObject *value)
 {
@@ -265,7 +265,7 @@ channel_repr(PyObject *op)
                                 balance < 0 ? -balance : balance, op);
 }
 
-/* Of a subclass, protocols 0 and 1 would say that channel() takes no arguments. */
+/* For a subclass, protocols 0 and 1 would say that channel() takes no arguments. */
 PyObject *
 plus_refuse_pickling(PyObject *op, PyObject *ignored)
 {

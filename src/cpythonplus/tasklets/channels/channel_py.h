@@ -1,4 +1,4 @@
-/* The type `channel`, and what objects that begin with one share with it. */
+/* The type `channel`, and its functions for objects that begin with a channel. */
 #ifndef PLUS_TASKLETS_CHANNEL_PY_H
 #define PLUS_TASKLETS_CHANNEL_PY_H
 
@@ -6,12 +6,12 @@
 
 extern PyTypeObject plus_channel_type;
 
-/* tp_traverse's and tp_clear's part for objects that begin with a channel; the tasklets in it get out of it. */
+/* For tp_traverse and tp_clear of objects that begin with a channel; clearing removes the tasklets from it. */
 int
 plus_channel_traverse(PyObject *op, visitproc visit, void *arg);
 int
 plus_channel_clear(PyObject *op);
-/* tp_dealloc's, after what is the object's own; made_at's getter; __reduce__ of what cannot be copied. */
+/* For tp_dealloc, after the object's own part; for made_at; for __reduce__ of objects that cannot be copied. */
 void
 plus_channel_dealloc(PyObject *op);
 PyObject *

@@ -1,4 +1,4 @@
-/* An exception on its way to the tasklet that will raise it. */
+/* Bombs: an exception as a value, on its way to the tasklet that will raise it. */
 #include "bomb.h"
 
 #include "pickle_calls.h"
@@ -24,7 +24,7 @@ make(PyObject *type, PyObject *value, PyObject *traceback)
     return (PyObject *)self;
 }
 
-/* A MemoryError that needs no memory; whoever raises it leaves it as it is.  Made with the module. */
+/* A bomb with MemoryError, for a lack of memory; shared, so nobody changes it.  Made with the module. */
 static PyObject *spare;
 
 int
@@ -113,7 +113,7 @@ plus_bomb_explode(PyObject *op)
     struct bomb *self = (struct bomb *)op;
     PyObject *type = Py_XNewRef(self->type);
 
-    if (type == NULL) { /* made by hand, without anything */
+    if (type == NULL) { /* bomb() was called without arguments */
         PyErr_SetString(PyExc_SystemError, "a bomb without an exception");
     }
     else if (!PyExceptionClass_Check(type)) {

@@ -1,22 +1,22 @@
-/* Tasklets that are parked for long keep what is in use of their stacks, and nothing else.
+/* Cold tasklets: parked for long, without pages for their stacks; only the used part is kept.
  *
  *     parked, sp set --trim--> cold: sp NULL, `cold` set, no pages --warm--> parked, sp set
  *
- * Trimmed are a thread's own tasklets when it needs many stacks more, and everybody's by trim_stacks(): with the GIL
- * held, no other thread is in the middle of a switch.  What a thread runs is never cold, not even when it waits in C
- * without the GIL.
+ * A thread trims its own tasklets when it needs many stacks more; trim_stacks() trims those of all threads.  The GIL is
+ * held, so no other thread is in the middle of a switch.  A tasklet that its thread runs is never cold, not even while
+ * it waits in C without the GIL.
  *
- * In use is one piece: from the C stack's pointer over its top to the end of the frames, which lie above it.  It comes
- * back to the same addresses, so what points into it from within needs no change.  What points into it from elsewhere
- * forbids it: see end_of_use().
+ * The used part is one piece: from the C stack's pointer over its top to the end of the frames, which lie above it.  It
+ * comes back to the same addresses, so pointers inside it stay valid.  A pointer into it from elsewhere forbids the
+ * move: see end_of_use().
  *
- * Warmed is who is about to be switched to, who is about to be written to (the frames of one that the watchdog makes
- * report, a flag of 3.11's tracing), and whose frame is given out as an object, which points to it.  Who only reads
- * (dumps, the garbage collector) goes by plus_tasklet_frames(), which knows how far the copy lies from where its
- * addresses say.
+ * A tasklet is warmed before a switch to it; before something writes to it (the watchdog makes its frames report,
+ * 3.11's tracing sets a flag); and before its frame is given out as an object, which points to the frame.  Code that
+ * only reads (dumps, the garbage collector) uses plus_tasklet_frames(), which knows the distance between the copy and
+ * the original addresses.
  *
- * Rejected: to warm for reading.  One dump would fetch all of a hundred thousand stacks back.  Rejected: to move
- * frames.  Generators and the evaluation loop on the C stack have their addresses.
+ * Rejected: warming for reading; one dump would fetch all of a hundred thousand stacks back.  Rejected: moving frames;
+ * generators and the evaluation loop on the C stack hold their addresses.
  */
 #include "cold.h"
 
@@ -28,9 +28,10 @@ struct patience {
     uint64_t now_ns, parked_ns;
 };
 
-/* Only what came here by Python calls alone: then all that is on the C stack belongs to the evaluation loop and to
- * this room, and nobody else has an address in it.  A C function that called back may have left one in the
- * heap: the collector links objects through list heads on its stack. */
+/* Returns the end of the used part, or NULL if it may not be moved.  Only a tasklet that parked through Python calls
+ * alone may be moved: then everything on the C stack belongs to the evaluation loop and to this room, and no other code
+ * has an address in it.  A C function that called back may have left one in the heap: the collector links objects
+ * through list heads on its stack. */
 static char *
 end_of_use(const struct plus_tasklet *task)
 {

@@ -1,21 +1,21 @@
-/* Tasklets that are parked for long keep what is in use of their stacks, and nothing else.  All with the GIL held. */
+/* Cold tasklets: parked for long, they keep only the used part of their stacks.  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_COLD_H
 #define PLUS_TASKLETS_COLD_H
 
 #include "task.h"
 
-/* Makes those of a thread's tasklets cold that have been out of the run queue for so long; gives their number. */
+/* Makes those of a thread's tasklets cold that have been out of the run queue for parked_ns; returns their number. */
 size_t
 plus_scheduler_trim(struct plus_scheduler *sched, uint64_t parked_ns);
 
-/* Parked, it has been out of the run queue for so long. */
+/* Whether a parked tasklet has been out of the run queue for parked_ns. */
 static inline bool
 plus_waits_long(const struct plus_tasklet *task, uint64_t now_ns, uint64_t parked_ns)
 {
     return !plus_is_runnable(task) && now_ns - task->parked_ns >= parked_ns;
 }
 
-/* Gives a cold tasklet its stack back, with its content where it was; else nothing. */
+/* Gives a cold tasklet its stack back, with the content at its old addresses; does nothing for others. */
 void
 plus_tasklet_warm(struct plus_tasklet *task);
 

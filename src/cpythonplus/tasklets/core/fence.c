@@ -1,32 +1,34 @@
-/* greenlet's functions are replaced in its own tables, which is where all its callers find them: C code (gevent)
- * in the table "greenlet._C_API", Python code in the type's table of methods, whose entries the method objects
- * point to.  C code that has looked the table up before has its address, and finds what is in it now.
+/* greenlet's functions are replaced in its own tables, where all callers find them.  C code (gevent) uses the table
+ * "greenlet._C_API"; Python code uses the type's method table, to whose entries the method objects point.  C code that
+ * has looked the C table up before keeps its address, and finds the new entries.
  *
- * So it does not matter who has imported greenlet, and when, only that this comes before the first switch in a
- * tasklet: at the import of tasklets if greenlet is there, else at its own (_life.py).
+ * So it does not matter which module imported greenlet, and when; the replacement only has to precede the first switch
+ * in a tasklet.  It is done when tasklets is imported, if greenlet is there, otherwise when greenlet is imported
+ * (_life.py).
  *
- * greenlet knows one C stack of a thread.  A greenlet that is left has a copy of its part, which is put back where it was.  So
- * a switch is right where all that it leads to lies on the C stack that runs:
+ * greenlet knows one C stack per thread.  A greenlet that is left has a copy of its part, which is put back to the same
+ * addresses.  So a switch is correct if everything that it leads to lies on the C stack that runs:
  *
- *     the current greenlet   began here, or is the thread's main one: that stands for whatever is below all others, which
- *                            is the tasklet that runs, as no tasklet is inside of a greenlet
- *     the next one           began here, or begins now
- *     its parents            the same, as it goes to them by itself when it ends.  None that is to begin then, as that
- *                            would not be seen here
+ *     the current greenlet    began here, or is the thread's main one: that stands for everything below all others,
+ *                             which is the running tasklet, as no tasklet is inside of a greenlet
+ *     the next one            began here, or begins now
+ *     its parents             the same, as it goes to them by itself when it ends.  No parent may begin then, as that
+ *                             would not be seen here
  *
- * `begun` has the C stacks of those that began in tasklets; all others lie on the thread's own, which is the main tasklet's.
- * Not the tasklet: one that begins on the C stack of one that has ended may go on with what that has left.
+ * `begun` maps the greenlets that began in tasklets to their C stacks; all others lie on the thread's own, which is the
+ * main tasklet's.  It does not map to tasklets: a tasklet that begins on the C stack of one that has ended may go on
+ * with the greenlets that the other has left.
  *
- * Rejected: to give each tasklet a main greenlet of its own.  It is greenlet's own state of the thread, without a door.
+ * Rejected: giving each tasklet a main greenlet of its own; that is greenlet's own thread state, without an interface.
  *
- * Rejected: to find out at each switch of tasklets whether greenlets are about.  It would cost every program, and
- * a greenlet that begins in a tasklet cannot be seen there. */
+ * Rejected: checking at each switch of tasklets whether greenlets are in use; it would cost every program, and cannot
+ * see a greenlet that begins in a tasklet. */
 #include "fence.h"
 
 #include "../methods.h"
 #include "task.h"
 
-/* Places in greenlet's table; they are part of its binary interface. */
+/* Indices in greenlet's C table; they are part of its binary interface. */
 enum {
     TYPE = 0,
     CURRENT = 4,
@@ -51,7 +53,7 @@ static int (*is_main)(PyObject *), (*is_active)(PyObject *);
 static PyObject *(*current)(void), *(*parent_of)(PyObject *);
 static destructor dealloc;
 
-static PyObject *begun; /* a dict of addresses: of the C stack by that of the greenlet; or NULL */
+static PyObject *begun; /* dict: address of a greenlet -> address of its C stack; or NULL */
 
 static struct plus_stack *
 here(void)
@@ -59,14 +61,14 @@ here(void)
     return plus_scheduler_own != NULL ? plus_scheduler_own->running->stack : NULL;
 }
 
-/* Whether any may lie elsewhere than on the C stack of their thread. */
+/* Whether all greenlets lie on the C stack of their thread. */
 static bool
 is_simple(void)
 {
     return here() == NULL && (begun == NULL || PyDict_GET_SIZE(begun) == 0);
 }
 
-/* Of one that is active.  -1 without memory. */
+/* Finds the C stack of an active greenlet; NULL: the thread's own.  Returns -1 without memory. */
 static int
 find_stack(PyObject *greenlet, struct plus_stack **stack)
 {
@@ -78,7 +80,7 @@ find_stack(PyObject *greenlet, struct plus_stack **stack)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Notes where it begins, or (NULL) forgets what is known of it.  -1 without memory. */
+/* Notes the C stack that the greenlet begins on; NULL: forgets the greenlet.  Returns -1 without memory. */
 static int
 note_stack(PyObject *greenlet, struct plus_stack *stack)
 {
@@ -111,7 +113,7 @@ refuse(void)
     return -1;
 }
 
-/* Whether it and its parents may run on a C stack.  A greenlet that has not begun may be the first one only. */
+/* Whether the greenlet and its parents may run on `stack`.  Only the greenlet itself may not have begun yet. */
 static bool
 leads_to(PyObject *greenlet, const struct plus_stack *stack)
 {
@@ -145,7 +147,7 @@ current_is(const struct plus_stack *stack)
     return fits;
 }
 
-/* Before each switch: 0, or -1 with RuntimeError. */
+/* Checks each switch before it happens: 0, or -1 with RuntimeError. */
 static int
 enter(PyObject *greenlet)
 {
@@ -190,7 +192,7 @@ fenced_throw(PyObject *greenlet, PyObject *args)
     return enter(greenlet) < 0 ? NULL : method_throw(greenlet, args);
 }
 
-/* One that is active goes to its parent at its end. */
+/* Checks a new parent: an active greenlet goes to its parent at its end. */
 static int
 allow_parent(PyObject *greenlet, PyObject *parent)
 {
@@ -220,8 +222,8 @@ fenced_api_set_parent(PyObject *greenlet, PyObject *parent)
     return allow_parent(greenlet, parent) < 0 ? -1 : api_set_parent(greenlet, parent);
 }
 
-/* Whether greenlet may switch to one whose last reference is gone, to raise GreenletExit there.  Its parent is then the
- * current one. */
+/* Whether greenlet may switch to a greenlet whose last reference is gone, to raise GreenletExit there.  The current
+ * one is its parent then. */
 static bool
 may_end(PyObject *greenlet)
 {
@@ -249,16 +251,17 @@ fenced_dealloc(PyObject *greenlet)
             dealloc(greenlet);
             return;
         }
-        PyErr_Clear(); /* no memory: another one would have its address, and what is known of it */
+        /* no memory to forget it: a new greenlet at its address would inherit the entry */
+        PyErr_Clear();
         PyErr_Restore(type, value, traceback);
     }
     else if (is_simple() || may_end(greenlet)) {
-        dealloc(greenlet); /* what is known of it is forgotten when one with its address begins */
+        dealloc(greenlet); /* its entry is overwritten when a greenlet at its address begins */
         return;
     }
     Py_SET_REFCNT(greenlet, 1);
     if (PyType_HasFeature(Py_TYPE(greenlet), Py_TPFLAGS_HEAPTYPE)) {
-        Py_INCREF(Py_TYPE(greenlet)); /* which the derived type's function gives up next */
+        Py_INCREF(Py_TYPE(greenlet)); /* the derived type's dealloc drops it next */
     }
 }
 

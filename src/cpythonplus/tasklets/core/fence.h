@@ -1,15 +1,16 @@
 /* Keeps greenlets on the C stacks that they began on.
  *
- * greenlet takes it that a thread has one C stack: a switch from another one copies what lies between the two, or
- * writes over what is parked.  gevent switches in each of its calls that wait, to its hub.  SQLAlchemy's asyncio switches in
- * the tasklet that runs the loop.
+ * greenlet assumes that a thread has one C stack.  A switch from another one copies the memory between the two, or
+ * overwrites parked stacks.  gevent switches to its hub in each of its calls that wait.  SQLAlchemy's asyncio support
+ * switches in the tasklet that runs the loop.
  */
 #ifndef PLUS_TASKLETS_FENCE_H
 #define PLUS_TASKLETS_FENCE_H
 
-/* From now on greenlet's switch() and throw() raise RuntimeError where the greenlet, the current one or a parent has
- * begun in another tasklet, and greenlets that are forgotten there are not ended but stay.  To be called as soon as greenlet is loaded, and not before: it
- * would be imported.  Nothing happens with one that is not known.  With the GIL held; a second call does nothing. */
+/* From now on greenlet's switch() and throw() raise RuntimeError if the greenlet, the current one or a parent has
+ * begun in another tasklet; a greenlet whose last reference is dropped there is kept instead of ended.  Call it as
+ * soon as greenlet is loaded, not before: it would be imported.  Does nothing with an unknown version.  Called with
+ * the GIL held; a second call does nothing. */
 void
 plus_fence_greenlets(void);
 

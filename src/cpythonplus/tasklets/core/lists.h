@@ -1,13 +1,13 @@
-/* Which queue a tasklet is in: its scheduler's run queue, or a channel's.  A queue owns a reference to who is in it.
+/* The queue of a tasklet: its scheduler's run queue, or a channel's.  A queue owns a reference to each tasklet in it.
  *
- * All with the GIL held.
+ * Called with the GIL held.
  */
 #ifndef PLUS_TASKLETS_LISTS_H
 #define PLUS_TASKLETS_LISTS_H
 
 #include "task.h"
 
-/* ---- the run queue: circular, `current` first; takes a reference, remove gives it ---- */
+/* ---- the run queue: circular, `current` first; insert takes a reference, remove gives it ---- */
 
 static inline void
 plus_queue_link(struct plus_tasklet *task, struct plus_tasklet *before)
@@ -18,7 +18,7 @@ plus_queue_link(struct plus_tasklet *task, struct plus_tasklet *before)
     before->prev = task;
 }
 
-/* At the end: before current. */
+/* Inserts at the end: before current. */
 static inline void
 plus_queue_insert(struct plus_tasklet *task)
 {
@@ -34,7 +34,7 @@ plus_queue_insert(struct plus_tasklet *task)
     sched->runcount++;
 }
 
-/* Right behind current, which must be there. */
+/* Inserts right after current, which must exist. */
 static inline void
 plus_queue_insert_next(struct plus_tasklet *task)
 {
@@ -61,7 +61,7 @@ plus_queue_remove(struct plus_tasklet *task)
     sched->runcount--;
 }
 
-/* Puts a removed current back to where it was. */
+/* Puts a removed current back to its place. */
 static inline void
 plus_queue_unremove(struct plus_tasklet *task)
 {
@@ -69,8 +69,8 @@ plus_queue_unremove(struct plus_tasklet *task)
     task->sched->current = task;
 }
 
-/* The same, with the queue's reference, where threads or a signal's handler may have run since: one of them may
- * have put it back already. */
+/* Puts a removed current back, with the queue's reference, if threads or a signal handler may have run since: one of
+ * them may have put it back already. */
 static inline void
 plus_queue_take_back(struct plus_tasklet *task)
 {
@@ -85,7 +85,7 @@ plus_queue_take_back(struct plus_tasklet *task)
 
 /* ---- a channel's queue, which ends with NULL ---- */
 
-/* Takes a reference; before NULL: at the end. */
+/* Takes a reference; inserts at the end if `before` is NULL. */
 static inline void
 plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int direction,
                     struct plus_tasklet *before)
@@ -101,7 +101,7 @@ plus_channel_insert(struct plus_channel *channel, struct plus_tasklet *task, int
     task->channel = channel;
 }
 
-/* Gives the queue's reference.  A parked one's timer is gone, too. */
+/* Gives the queue's reference.  Also removes the timer of a parked tasklet. */
 static inline void
 plus_channel_remove(struct plus_tasklet *task)
 {
@@ -121,7 +121,7 @@ plus_channel_remove(struct plus_tasklet *task)
     }
 }
 
-/* Lets all out who are in it, and gives them up. */
+/* Removes all tasklets and drops the references to them. */
 void
 plus_channel_empty(struct plus_channel *channel);
 

@@ -3,29 +3,29 @@
  * The protocol of a fault:
  *
  *   1. An instruction fails.  The C stack may be full, so the kernel calls the handler on the thread's alternate
- *      stack.  Without one (sigaltstack() failed, or somebody has taken it away) the kernel ends the process.
- *   2. The handler looks for the address in the guards of the running thread's own pool.  Nobody else changes that
- *      pool, and a slab is whole before it is linked, so this holds wherever the thread was interrupted.
- *   3. It puts back what was there when it came (SIG_DFL, faulthandler, a virtual machine), and returns.  The
- *      instruction fails once more, and the kernel calls that one as if nobody had been before it: with the same
- *      address, registers, mask and flags.
+ *      stack.  Without one (sigaltstack() failed, or other code has removed it) the kernel ends the process.
+ *   2. The handler looks for the address in the guards of the running thread's own pool.  No other thread changes that
+ *      pool, and a slab is complete before it is linked, so this works wherever the thread was interrupted.
+ *   3. It restores the former action (SIG_DFL, faulthandler, a virtual machine), and returns.  The instruction fails
+ *      once more, and the kernel calls the former handler as if ours had not been there: with the same address,
+ *      registers, mask and flags.
  *
- * So the handler is in front until the first fault of the process, whatever that is, and never comes back: a
- * virtual machine that mends faults pays for it once, and from then on an overrun is its to tell.  Whoever
- * installs a handler later is in front of this one; faulthandler then hands the signal on by raise().
+ * So our handler is in front until the first fault of the process, of any kind, and never comes back: a virtual machine
+ * that repairs faults pays for it once, and reports later overruns itself.  A handler that is installed later is in
+ * front of ours; faulthandler then passes the signal on by raise().
  *
- * A signal that was sent (si_code <= 0) has no failed instruction, so it is raised again after step 3.  It is blocked
- * while the handler runs, and comes when that returns.  Where the address would stand it has the sender's process
- * and user, or what the sender likes: nothing is looked for.
+ * A signal that was sent (si_code <= 0) has no failed instruction, so step 3 raises it again.  It is blocked while the
+ * handler runs, and arrives when that returns.  Its si_addr contains the sender's process and user, or anything that
+ * the sender likes, so it is not looked up.
  *
- * Who declines it loses step 2 only: overruns end the process by the same signal, and say nothing.  The alternate
- * stacks are there all the same, as other handlers need them in a tasklet.
+ * A program that declines the handler loses only step 2: overruns end the process by the same signal, without a
+ * message. The alternate stacks are there all the same, as other handlers need them in a tasklet.
  *
- * Rejected: to call the earlier handler from this one.  Its mask, its flags (SA_NODEFER, SA_RESETHAND) and SIG_DFL
- * would have to be imitated.  Rejected: to install at the import: a program that imports and does not use
- * tasklets would have it.
+ * Rejected: calling the earlier handler from ours; its mask, its flags (SA_NODEFER, SA_RESETHAND) and SIG_DFL would
+ * have to be imitated.  Rejected: installing at the import; a program that imports tasklets and does not use them
+ * would have the handler.
  *
- * All that the handler calls is async-signal-safe.  fork: the child's handlers and stacks are copies.
+ * The handler calls only async-signal-safe functions.  fork: the child's handlers and stacks are copies.
  */
 #define _GNU_SOURCE /* sigaltstack */
 #include "overflow.h"
@@ -129,5 +129,5 @@ plus_overflow_thread_end(void *signal_stack)
     if (sigaltstack(NULL, &now) == 0 && now.ss_sp == signal_stack) {
         (void)sigaltstack(&none, NULL);
         free(signal_stack);
-    } /* else somebody has replaced it, and may put it back */
+    } /* else other code has replaced it, and may restore it later */
 }

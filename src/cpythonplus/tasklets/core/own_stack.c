@@ -1,14 +1,14 @@
 /* Giving a tasklet its C stack, when it first runs.
  *
- * All stacks of a thread have one size: what a thread that is started now would get, as code may need any of it.  They are
- * reserved, not used; so what limits them is not memory but address space.  Where that is little (`ulimit -v`, a kernel
- * that counts each mapping), smaller ones are made, at the first stack, unless the program has set the size; and a
- * warning says so once it happens.
+ * All stacks of a thread have one size, the one that a thread started now would get, as the code may need any of it.
+ * They are reserved, not used; so address space limits them, not memory.  If address space is short (`ulimit -v`, a
+ * kernel that counts each mapping), smaller ones are made from the first stack on, unless the program has set the
+ * size; a warning says so once.
  *
- * When very many are in use, some of those parked for long are taken off their stacks first (vacating.c); where that
- * cannot be done, all are made cold (cold.c).
+ * When very many are in use, some tasklets that have been parked for long are taken off their stacks first
+ * (vacating.c); if that cannot be done, all of them are made cold (cold.c).
  *
- * All with the GIL held.
+ * Called with the GIL held.
  */
 #include "own_stack.h"
 
@@ -20,15 +20,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Stacks in use, 0.85 GB, from which on one thread takes others off theirs before it makes more; where that cannot be done, it
- * looks for cold ones by itself, then at each fourth more. */
+/* Number of stacks in use (0.85 GB) at which a thread takes tasklets off theirs before it makes more.  If that cannot
+ * be done, it looks for cold ones, and again each time the number has grown by a fourth. */
 #define TRIM_AT ((size_t)98304)
 #define TRIM_PARKED_NS (PLUS_NS_PER_S / 4)
-#define VACATED_AT_ONCE 256 /* the next ones find the pages of those */
+#define VACATED_AT_ONCE 256 /* the next tasklets use the pages of those */
 
-#define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* of a stack, where threads get less */
-#define FEW_BYTES ((size_t)128 << 10)           /* where there is little address space */
-#define PART_OF_LIMIT 8192u                     /* of RLIMIT_AS for one */
+#define LEAST_DEFAULT_BYTES ((size_t)512 << 10) /* of a stack, if threads get less */
+#define FEW_BYTES ((size_t)128 << 10)           /* of a stack, if address space is short */
+#define PART_OF_LIMIT 8192u                     /* a stack gets RLIMIT_AS / PART_OF_LIMIT at most */
 
 size_t plus_new_stack_bytes;
 
@@ -54,7 +54,7 @@ plus_own_stacks_init(struct plus_scheduler *sched)
     sched->room.trim_at = TRIM_AT;
 }
 
-/* Where addresses are few, stacks are not to use them up. */
+/* Reduces the size if address space is short, so that stacks do not use it up. */
 static size_t
 afford(size_t bytes)
 {
@@ -73,12 +73,13 @@ afford(size_t bytes)
         bytes > limit.rlim_cur / PART_OF_LIMIT) {
         bytes = limit.rlim_cur / PART_OF_LIMIT;
         bytes =
-            bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards are not free, too */
+            bytes < 2 * PLUS_STACK_BYTES_WIDE ? FEW_BYTES : bytes; /* guards use addresses too */
     }
     return bytes;
 }
 
-/* It may be an error, by the program's filters: that is told, and what was to begin begins nevertheless. */
+/* The program's filters may make the warning an error; that goes to sys.unraisablehook, and the tasklet still
+ * begins. */
 static void
 warn_of_small_stacks(const struct plus_scheduler *sched, size_t wanted)
 {

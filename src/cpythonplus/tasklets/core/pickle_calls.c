@@ -1,5 +1,5 @@
-/* What pickle and copy call of tasklets, channels and bombs goes on in Python: _pickling.py and
- * _copying.py, loaded at the first call. */
+/* The methods of tasklets, channels and bombs that pickle and copy call.  They call Python functions of
+ * _pickling/reducing.py and _pickling/copying.py, which are loaded at the first call. */
 #include "pickle_calls.h"
 
 #define PICKLING "cpythonplus.tasklets._pickling.reducing"

@@ -1,4 +1,4 @@
-/* What is known of all schedulers and their tasklets: which there are, and where their frames are. */
+/* The list of all schedulers, their tasklets, and the tasklets' frames. */
 #include "task.h"
 
 _Thread_local struct plus_scheduler *plus_scheduler_own PLUS_FAST_TLS;

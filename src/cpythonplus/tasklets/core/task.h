@@ -1,24 +1,24 @@
-/* What the files of this room share: tasklets, channels, and the scheduler that each thread has.
+/* The types that the files of this room share: tasklets, channels, and the scheduler of each thread.
  *
  * Everything here is called with the GIL held.  The words are Stackless Python's: a tasklet is *current*, *runnable*
  * (in the circular queue of its scheduler), *blocked* (in a channel's queue) or *floating* (in none).
  *
- * The files are in layers, and call downwards only:
+ * The files are in layers; each calls only the layers above it in this list:
  *
- *     stacks, switch_*, timers        C stacks and dead lines: nothing of Python
- *     fiber                           a C stack with the part of the thread state that goes with it
- *     task, lists, bomb               this file; who is in which queue; exceptions on their way
+ *     stacks, switch_*, timers    C stacks and deadlines, without Python
+ *     fiber                       a C stack with its part of the thread state
+ *     task, lists, bomb           this file; the queues; exceptions to be delivered
  *     cold, own_stack, instrument,
- *     interrupts, tracing             what a tasklet needs before it goes on
- *     switching                       who runs next, and the going there
+ *     interrupts, tracing         preparing a tasklet before it goes on
+ *     switching                   which tasklet runs next, and the switch to it
  *     channel, tasklet, parking,
- *     locks                           the reasons to switch
+ *     locks                       the reasons to switch
  *     deadline, watchdog, loop,
- *     poller, hub, idle               what makes one runnable from outside: times, descriptors, threads
- *     outside, run, thread            nothing is runnable; run(); a thread's beginning and end
- *     *_py                            what Python sees
+ *     poller, hub, idle           events from outside that make a tasklet runnable: times, descriptors, threads
+ *     outside, run, thread        nothing is runnable; run(); a thread's beginning and end
+ *     *_py                        the Python API
  *
- * Below, switching needs some of what lies above it: struct plus_above has all of that.
+ * Switching needs some functions of later layers: struct plus_above has pointers to all of them.
  */
 #ifndef PLUS_TASKLETS_TASK_H
 #define PLUS_TASKLETS_TASK_H
@@ -36,20 +36,21 @@ struct plus_poller;
 
 struct plus_tasklet {
     PyObject_HEAD
-        /* Links of the run queue, which is a circle, or of a channel's queue, which ends with NULL; that queue
-     * owns a reference to the tasklet.  Both NULL and not blocked: in neither. */
+        /* Links of the run queue, which is a circle, or of a channel's queue, which ends with NULL; the queue
+     * owns a reference to the tasklet.  Both NULL and `blocked` 0: in no queue. */
         struct plus_tasklet *next,
         *prev;
-    PyObject *tempval;            /* what goes in or comes out at the next switch; never NULL */
-    struct plus_scheduler *sched; /* of its thread; its tstate is NULL when that has ended */
-    struct plus_channel *channel; /* that it is blocked on (borrowed: the queue's owner), or NULL */
-    PyObject *func, *args,
-        *kwargs;              /* to be called, or being called; NULL: no arguments yet, or ended */
-    struct plus_stack *stack; /* NULL: main, not started, or finished */
-    struct plus_slice *cold;  /* what was in use of its stack, which has no pages now; or NULL */
+    PyObject *tempval;            /* the value passed in or out by the next switch; never NULL */
+    struct plus_scheduler *sched; /* of its thread; sched->tstate is NULL once that has ended */
+    /* the one it is blocked on (borrowed: the queue owns it), or NULL */
+    struct plus_channel *channel;
+    PyObject *func, *args, *kwargs; /* of the call; NULL: no arguments yet, or ended */
+    struct plus_stack *stack;       /* NULL: main, not started, or finished */
+    /* copy of the used part of its stack, whose pages were freed; or NULL */
+    struct plus_slice *cold;
     struct plus_fiber fiber;
     PyObject *weakrefs;
-    struct plus_tasklet *vacated_prev, *vacated_next; /* of its scheduler's list */
+    struct plus_tasklet *vacated_prev, *vacated_next; /* links of sched->vacated */
     uint64_t parked_ns; /* coarse monotonic time at which it left the run queue; 0: never */
     struct plus_timer timer;
     unsigned char parked; /* see parking.c */
@@ -61,125 +62,123 @@ struct plus_tasklet {
     bool awaits;        /* counted in its scheduler's io.waiting */
     bool uncalled;      /* parked from inside of a finaliser; see frames.h */
     bool between;       /* parked by a watchdog between two instructions; see frames.h */
-    bool own_context;   /* given before its arguments were */
-    bool has_greenlets; /* fence.c's: some may have copies of what lies on its C stack */
+    bool own_context;   /* its context was set before its arguments were */
+    bool has_greenlets; /* fence.c: greenlets may have copies of parts of its C stack */
     bool vacated;       /* has begun, and was taken off its C stack; see vacating.c */
     bool atomic, ignore_nesting, block_trap;
     PyObject *thrown;     /* exception that its next instruction is to raise; see interrupts.c */
-    PyObject *due;        /* exception that it gets when it next switches or waits, or NULL */
+    PyObject *due;        /* exception to raise when it next switches or waits, or NULL */
     unsigned pending_irq; /* serial of the watch that could not interrupt it yet, or 0 */
 #if PY_VERSION_HEX < 0x030C0000
-    Py_tracefunc own_trace; /* what the watchdog's trace function stands in front of, or NULL */
+    Py_tracefunc own_trace; /* trace function that the watchdog's replaces, or NULL */
 #endif
 };
 
 struct plus_channel {
     PyObject_HEAD struct plus_tasklet *head, *tail;
-    int balance; /* > 0: so many senders wait; < 0: receivers */
+    int balance; /* > 0: number of waiting senders; < 0: of receivers */
     signed char preference;
     bool schedule_all, closing;
-    const char *waits; /* what is said of who waits in it, static; NULL: a channel */
-    int descriptor;    /* that they wait for; -1: none */
+    const char *waits; /* a dump's words for a tasklet that waits here, static; NULL: a channel */
+    int descriptor;    /* the one that the tasklets wait for; -1: none */
     PyObject *made_by; /* code object that made it, or NULL */
-    int made_at;       /* offset in it, in bytes */
+    int made_at;       /* offset in that code, in bytes */
     PyObject *weakrefs;
 };
 
-/* ---- the scheduler: each part is written by the files that it names ---- */
+/* ---- the scheduler: the comment above each part names the files that write it ---- */
 
-/* switching.c's. */
+/* Written by switching.c. */
 struct plus_turn {
-    struct plus_tasklet *coming;   /* who runs after the callback that is called now, or NULL */
+    struct plus_tasklet *coming;   /* runs after the callback that is called now, or NULL */
     struct plus_tasklet *finished; /* ended just now; its stack is given back after the switch */
-    PyObject *after_switch;        /* let go after the switch */
+    PyObject *after_switch;        /* reference to drop after the switch */
     int trap;                      /* above 0: switching raises RuntimeError */
     bool holds_gil;                /* for a tasklet with the flag `atomic` */
-    bool in_section;               /* and that could be done */
+    bool in_section;               /* holds_gil is set and plus_atomic_hold() succeeded */
     uint64_t instrumented;         /* see instrument.h */
-    struct plus_tasklet *leaving; /* it leaves its C stack, and `running` goes on; see vacating.c */
-    struct plus_tasklet *seated;  /* the same of one that gets a C stack */
+    struct plus_tasklet *leaving;  /* leaves its C stack, then `running` goes on; see vacating.c */
+    struct plus_tasklet *seated;   /* gets a C stack, then `running` goes on */
 };
 
-/* run.c's: calls of run() that have not come back. */
+/* Written by run.c: calls of run() that have not returned. */
 struct plus_runs {
     struct plus_tasklet **callers; /* innermost last; strong */
     int count, room;
     bool threadblock; /* the innermost is run(threadblock=True) */
 };
 
-/* watchdog.c's, but deadline_ns: deadline.c's. */
+/* Written by watchdog.c; deadline_ns by deadline.c. */
 struct plus_watch {
-    struct plus_tasklet *owner;  /* called run(); borrowed from `runs`; NULL: no watch */
+    struct plus_tasklet *owner;  /* it called run(); borrowed from `runs`; NULL: no watch */
     struct plus_tasklet *victim; /* interrupted just now, for the owner; strong */
     uint64_t deadline_ns;        /* monotonic; 0: none, or passed */
     long interval, left;         /* events until the time-out; interval 0: by time */
     bool on;                     /* there is an owner */
     unsigned serial;             /* tells this watch from others; never 0 */
-    int pause;                   /* events until nesting is looked at again */
-    unsigned refusals;           /* because of nesting */
+    int pause;                   /* events until nesting is checked again */
+    unsigned refusals;           /* interrupts refused because of nesting */
     bool soft, ignore_nesting, total;
-    bool due;      /* the time-out of all of them together has passed */
+    bool due;      /* the total time-out has passed */
     bool counting; /* events are being reported */
-    bool stay;     /* the switch that comes next is not to be diverted; written by channel.c */
+    bool stay;     /* do not divert the next switch; written by channel.c */
 #if PY_VERSION_HEX < 0x030C0000
-    const void
-        *last_frame; /* where the last event was, and at which offset in bytes: only compared */
+    const void *last_frame; /* frame and offset in bytes of the last event: only compared */
     int last_offset;
 #endif
 };
 
-/* parking.c's; plus_channel_remove() takes out who leaves. */
+/* Written by parking.c; plus_channel_remove() removes a tasklet that leaves. */
 struct plus_parking_lot {
-    uint32_t count; /* how many of its tasklets wait in plus_park() */
+    uint32_t count; /* number of this scheduler's tasklets in plus_park() */
     struct plus_timers timers;
     struct plus_channel *sleepers; /* or NULL */
 };
 
-/* poller.c's; of `sleeps` hub.c's, too; of `eager` hub.c's and parking.c's. */
+/* Written by poller.c; `sleeps` by hub.c too, `eager` by hub.c and parking.c too. */
 struct plus_readiness {
     struct plus_poller *poller;       /* or NULL */
-    bool sleeps;                      /* the thread does, without a loop */
-    uint32_t waiting;                 /* how many tasklets wait for descriptors */
+    bool sleeps;                      /* the thread sleeps in the poller, without a loop */
+    uint32_t waiting;                 /* number of tasklets that wait for descriptors */
     const struct plus_tasklet *eager; /* has not waited since eager_ns; only compared */
     uint64_t eager_ns;                /* on the coarse clock */
 };
 
-/* loop.c's and hub.c's. */
+/* Written by loop.c and hub.c. */
 struct plus_loop {
     struct plus_tasklet
-        *hub; /* that gives the others their turns in an event loop now, borrowed; or NULL */
-    struct plus_tasklet *own_hub; /* of cpythonplus.tasklets.io._hub, a reference; or NULL */
-    PyObject *loops;              /* what that file keeps for the thread, or NULL */
-    struct plus_channel *askers;  /* who waits for a coroutine; or NULL */
-    uint32_t asked;               /* how many wait for asyncio */
-    uint32_t look_in;             /* switches until it is time to look at timers and descriptors */
+        *hub; /* runs the other tasklets from inside an event loop now, borrowed; or NULL */
+    struct plus_tasklet *own_hub; /* made by cpythonplus.tasklets.io._hub, a reference; or NULL */
+    PyObject *loops;              /* that module's state for this thread, or NULL */
+    struct plus_channel *askers;  /* queue of tasklets that wait for a coroutine; or NULL */
+    uint32_t asked;               /* number of tasklets that wait for asyncio */
+    uint32_t look_in;             /* switches until timers and descriptors are checked */
     uint64_t looked_ns;
     uint64_t turn_ns; /* when the hub began to let the others run */
-    bool rests;       /* the hub is out of the run queue: nobody waits for a descriptor */
+    bool rests;       /* the hub is out of the run queue: no tasklet waits for a descriptor */
     bool sleeps;      /* the loop waits for its descriptors */
     bool owed;        /* the loop was roused, and has not had its turn since */
-    bool due; /* the loop is to get its turn before the other tasklets have all had theirs */
+    bool due;         /* the loop gets its turn before the other tasklets have all had theirs */
 };
 
-/* idle.c's. */
+/* Written by idle.c. */
 struct plus_idle {
-    struct plus_waitq line; /* its thread, while it waits */
+    struct plus_waitq line; /* holds the scheduler's thread while it waits */
     bool blocked;           /* waits for another thread to make a tasklet runnable */
-    bool resting;           /* outside.c's: nothing of it runs before it has looked at the queue */
+    bool resting;           /* outside.c: no tasklet runs before the run queue is checked again */
 };
 
-/* One for each thread that has used tasklets; lives as long as its thread state, and as its tasklets. */
+/* One for each thread that has used tasklets; freed after its thread state and its tasklets. */
 struct plus_scheduler {
-    PyThreadState *tstate; /* NULL: it has ended */
+    PyThreadState *tstate; /* NULL: the thread has ended */
     struct plus_tasklet *main;
     struct plus_tasklet
         *current; /* first of the run queue, whose references it owns; NULL: empty */
-    struct plus_tasklet *running; /* the same, but for moments in which it has left the queue */
+    struct plus_tasklet *running; /* equals current, except while it has left the run queue */
     int runcount;                 /* length of the run queue, with current */
-    bool
-        in_callback; /* inside a channel or schedule callback, or a handler: nothing may be switched */
-    bool in_handler;       /* of a signal that came while all of the thread waited */
-    struct plus_turn turn; /* each switch looks at these four */
+    bool in_callback;      /* in a channel or schedule callback, or a handler: no switching */
+    bool in_handler;       /* in a signal handler that runs while the whole thread waits */
+    struct plus_turn turn; /* each switch reads these four parts */
     struct plus_parking_lot parking;
     struct plus_readiness io;
     struct plus_loop loop;
@@ -187,39 +186,41 @@ struct plus_scheduler {
     struct plus_runs runs;
     struct plus_idle idle;
     struct plus_stack_pool stacks;
-    struct plus_tasklet *vacated; /* first of those that are without a C stack, borrowed; or NULL */
-    struct {                      /* own_stack.c's */
-        size_t trim_at; /* stacks in use at which it is worthwhile to look for cold ones again */
-        bool fits;      /* their size, to the address space */
+    struct plus_tasklet *vacated; /* list of those without a C stack, borrowed; or NULL */
+    struct {                      /* written by own_stack.c */
+        size_t trim_at;           /* stacks in use at which to look for cold ones again */
+        bool fits;                /* the stacks' size fits the address space */
     } room;
     void *signal_stack;                    /* ours, for SIGSEGV; or NULL */
-    Py_ssize_t references;                 /* of its thread and of its tasklets */
-    struct plus_scheduler *next_scheduler; /* chain of all, for threads and dumps */
-    struct plus_scheduler **link;          /* what points to this one in the chain */
+    Py_ssize_t references;                 /* held by its thread and by its tasklets */
+    struct plus_scheduler *next_scheduler; /* list of all, for threads and dumps */
+    struct plus_scheduler **link;          /* the pointer to this one in that list */
 };
 
-/* What switching needs of the layers above it; set once, by plus_threads_prepare(). */
+/* Functions of later layers that switching needs; set once, by plus_threads_prepare(). */
 struct plus_above {
-    /* Makes the calling thread's scheduler.  NULL with an exception. */
+    /* Makes the calling thread's scheduler.  Returns NULL with an exception. */
     struct plus_scheduler *(*make)(void);
-    /* After a number of switches: makes those runnable whose time has come or whose descriptors are ready. */
+    /* Called every few switches: makes tasklets runnable whose time has come or whose descriptor is ready. */
     void (*look_soon)(struct plus_scheduler *);
-    /* Nothing is runnable.  1: something is now; 0: nobody can make it; -1: a signal's handler has raised. */
+    /* Waits, since nothing is runnable.  1: a tasklet is runnable; 0: nobody can make one; -1: a signal handler
+     * raised. */
     int (*wait)(struct plus_scheduler *);
-    /* The bomb for that; NULL: something has become runnable meanwhile. */
+    /* Returns the bomb for a deadlock; NULL: a tasklet has become runnable meanwhile. */
     PyObject *(*deadlock)(struct plus_scheduler *, const char *text);
-    /* Has the thread look at its queue again, if it waits. */
+    /* Makes the thread check its run queue again, if it waits. */
     void (*wake)(struct plus_scheduler *);
-    /* While it has a watch: before a switch (gives who really runs next), and right before it. */
+    /* With a watch: `switching` is called before a switch and returns the tasklet that really runs next;
+     * `entering` is called right before the switch. */
     struct plus_tasklet *(*switching)(struct plus_scheduler *, struct plus_tasklet *prev,
                                       struct plus_tasklet *next);
     void (*entering)(struct plus_scheduler *, struct plus_tasklet *next);
-    /* The same, of what is below switching: the running tasklet comes to a place where it can be interrupted (0, or -1 with
-     * an exception); the watch's time has passed. */
+    /* For layers before switching.  `event`: the running tasklet is at a place where it can be interrupted;
+     * returns 0, or -1 with an exception.  `expire`: the watch's time has passed. */
     int (*event)(struct plus_scheduler *, bool counts);
     void (*expire)(struct plus_scheduler *);
-    /* Takes those of the calling thread's tasklets off their C stacks that have been out of the run queue for so long,
-     * where that can be done, about so many at most; gives their number. */
+    /* Takes tasklets of the calling thread off their C stacks, if they have been out of the run queue for
+     * parked_ns and it can be done; about `most` of them.  Returns their number. */
     size_t (*vacate)(struct plus_scheduler *, uint64_t parked_ns, size_t most);
 };
 extern struct plus_above plus_above;
@@ -236,7 +237,7 @@ plus_scheduler_get(void)
     return sched != NULL ? sched : plus_above.make();
 }
 
-/* Makes a thread look at its queue again, if it waits for other threads or for its loop. */
+/* Makes a thread check its run queue again, if it waits for other threads or for its loop. */
 static inline void
 plus_scheduler_wake(struct plus_scheduler *sched)
 {
@@ -249,46 +250,46 @@ plus_scheduler_of(PyThreadState *tstate);
 struct plus_scheduler *
 plus_scheduler_of_thread(unsigned long ident);
 
-/* Tasklets keep their scheduler's memory. */
+/* Drops one reference to a scheduler; each of its tasklets holds one. */
 void
 plus_scheduler_release(struct plus_scheduler *sched);
 
-/* False: its last reference is gone, and what runs while it is being freed (a finaliser, what was in its dict) has
- * met it.  It must not be freed a second time. */
+/* False: the tasklet is being freed, and code that runs meanwhile (a finaliser, objects of its dict) has found it.
+ * It must not be freed a second time. */
 static inline bool
 plus_is_in_use(const struct plus_tasklet *task)
 {
     return Py_REFCNT((PyObject *)task) > 0;
 }
 
-/* Calls `each` for every tasklet that has begun and has not ended, but for main, until that returns something
- * else than 0, which is returned; else 0.  `each` must not begin, end or switch tasklets. */
+/* Calls `each` for every tasklet that has begun and not ended, except main, until `each` returns nonzero; returns
+ * that value, or 0.  `each` must not begin, end or switch tasklets. */
 int
 plus_scheduler_each(struct plus_scheduler *sched, int (*each)(struct plus_tasklet *, void *),
                     void *arg);
 
-/* It has something to lose: frames that have begun, on a C stack or without one. */
+/* Whether the tasklet has frames that have begun, on a C stack or without one. */
 static inline bool
 plus_has_begun(const struct plus_tasklet *task)
 {
     return task->alive && (task->started || task->vacated);
 }
 
-/* It is, or is no more, one that was taken off its C stack. */
+/* Note and forget that the tasklet was taken off its C stack. */
 void
 plus_vacated_note(struct plus_tasklet *task);
 void
 plus_vacated_forget(struct plus_tasklet *task);
 
-/* The interpreter frames of a parked one; of whichever, none if it has not begun or has ended. */
+/* The interpreter frames of a parked tasklet; _now: of any tasklet, none if it has not begun or has ended. */
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task);
 struct plus_frames
 plus_tasklet_frames_now(const struct plus_tasklet *task);
 
-/* ---- where it is ---- */
+/* ---- the tasklet's state ---- */
 
-/* In no queue at all. */
+/* Whether the tasklet is in no queue. */
 static inline bool
 plus_is_floating(const struct plus_tasklet *task)
 {
@@ -301,21 +302,22 @@ plus_is_runnable(const struct plus_tasklet *task)
     return task->next != NULL && !task->blocked;
 }
 
-/* The one that its thread runs. */
+/* Whether its thread runs it now. */
 static inline bool
 plus_is_running(const struct plus_tasklet *task)
 {
     return task->sched->tstate != NULL && task->sched->running == task;
 }
 
-/* A callback is told that it runs next: no code, in whatever thread, may take away what it is to run. */
+/* Whether a callback was told that it runs next: no code, in any thread, may take away what it needs to run. */
 static inline bool
 plus_is_coming(const struct plus_tasklet *task)
 {
     return task->sched->turn.coming == task;
 }
 
-/* On a C stack of its own, and not running: nobody but the garbage collector sees what it refers to. */
+/* Whether it is on a C stack of its own and not running: only the garbage collector sees the objects that its stack
+ * refers to. */
 static inline bool
 plus_is_parked(const struct plus_tasklet *task)
 {
@@ -335,14 +337,14 @@ plus_called_run(const struct plus_scheduler *sched, const struct plus_tasklet *t
     return false;
 }
 
-/* Whether something outside of the interpreter will make a tasklet runnable: a time, a descriptor. */
+/* Whether an event outside of the interpreter will make a tasklet runnable: a time, a descriptor. */
 static inline bool
 plus_outside(const struct plus_scheduler *sched)
 {
     return (sched->parking.timers.count | sched->io.waiting | sched->loop.asked) != 0;
 }
 
-/* Whether asyncio has something to do here, or may have: tasklets wait for coroutines, or the program runs a loop. */
+/* Whether asyncio may have something to do here: tasklets wait for coroutines, or the program runs a loop. */
 static inline bool
 plus_loop_waits(const struct plus_scheduler *sched)
 {
@@ -353,7 +355,7 @@ plus_loop_waits(const struct plus_scheduler *sched)
 
 /* ---- values ---- */
 
-/* Gives tempval, and leaves None. */
+/* Returns tempval and replaces it by None. */
 static inline PyObject *
 plus_claim_value(struct plus_tasklet *task)
 {
@@ -363,7 +365,7 @@ plus_claim_value(struct plus_tasklet *task)
     return value;
 }
 
-/* Takes value. */
+/* Takes the reference to `value`. */
 static inline void
 plus_set_value(struct plus_tasklet *task, PyObject *value)
 {
@@ -373,7 +375,7 @@ plus_set_value(struct plus_tasklet *task, PyObject *value)
     Py_DECREF(old);
 }
 
-/* Takes what a call gave that nobody waits for; its exception goes to sys.unraisablehook, with `place`. */
+/* Drops the result of a call (takes it); if it is NULL, its exception goes to sys.unraisablehook, with `place`. */
 static inline void
 plus_drop_result(PyObject *result, PyObject *place)
 {

@@ -1,15 +1,15 @@
-/* A heap of four children a node: half as deep as a binary one, and the four lie in one or two cache lines.
+/* A heap with four children per node: half as deep as a binary one, and the four lie in one or two cache lines.
  *
  *   - heap[0] is the earliest.  No timer is earlier than its parent; of equal ones any may come first.
- *   - A timer is a part of what waits, and knows its place + 1.  So it is taken out from wherever it is, in as many
- *     steps as the heap is deep, and a wait that ends in another way leaves nothing behind.
- *   - The heap has pointers only.  Who waits is kept alive by the wait queue that it stands in.
- *   - Adding cannot fail: plus_timers_reserve() makes room before anything of the wait is begun.  Nobody else may add
- *     between the two calls, so nothing that runs Python code stands there.
- *   - Room is never given back but as a whole.
+ *   - A timer is embedded in the tasklet that waits, and stores its place + 1.  So it can be removed from anywhere, in
+ *     as many steps as the heap is deep, and a wait that ends in another way leaves nothing behind.
+ *   - The heap has pointers only.  The wait queue keeps the tasklet alive.
+ *   - Adding cannot fail: plus_timers_reserve() makes room before the wait begins.  No other code may add between the
+ *     two calls, so no Python code may run between them.
+ *   - The heap's memory is freed only as a whole.
  *
- * Rejected: a wheel, whose ticks cost while nothing is due.  Rejected: to mark cancelled ones and drop them when their
- * time comes.  Time-outs of a minute that are nearly never used would be all of the heap.
+ * Rejected: a wheel, whose ticks cost while nothing is due.  Rejected: marking cancelled timers and dropping them when
+ * their time comes; time-outs of a minute that are hardly ever used would fill the heap.
  */
 #include "timers.h"
 

@@ -1,6 +1,6 @@
-/* Dead lines: a heap, the earliest first.
+/* Deadlines: a heap, the earliest first.
  *
- * All with the GIL held, or under whatever lock the owner has.  Knows nothing of who waits, or how; see parking.h.
+ * Called with the GIL held, or under any lock of the owner.  Nothing here knows how anything waits; see parking.h.
  */
 #ifndef PLUS_TASKLETS_TIMERS_H
 #define PLUS_TASKLETS_TIMERS_H
@@ -10,7 +10,7 @@
 
 #define PLUS_NO_DEADLINE UINT64_MAX
 
-/* Part of what waits. */
+/* Embedded in the object that waits. */
 struct plus_timer {
     uint64_t deadline_ns;
     uint32_t place; /* in the heap, from 1; 0: in none */
@@ -21,19 +21,19 @@ struct plus_timers {
     uint32_t count, room;
 };
 
-/* Makes room for one more.  False: no memory. */
+/* Makes room for one more.  Returns false without memory. */
 bool
 plus_timers_reserve(struct plus_timers *timers);
 
-/* After a reserve; the timer is in no heap. */
+/* Adds a timer that is in no heap; plus_timers_reserve() must have been called. */
 void
 plus_timers_add(struct plus_timers *timers, struct plus_timer *timer, uint64_t deadline_ns);
 
-/* It is in the heap. */
+/* Removes a timer that is in the heap. */
 void
 plus_timers_remove(struct plus_timers *timers, struct plus_timer *timer);
 
-/* PLUS_NO_DEADLINE: there is none. */
+/* The earliest deadline; PLUS_NO_DEADLINE: there is none. */
 uint64_t
 plus_timers_earliest(const struct plus_timers *timers);
 

@@ -1,8 +1,8 @@
 """Waiting that blocks only the tasklet: sleep, timers, descriptors, sockets, TLS, names.
 
-The functions are here; `socket`, `ssl`, `select` and `selectors` are modules that are used in the
-place of the standard ones of these names, by hand or by patch(), and `names` has the look-ups. What
-is not used is not imported.
+The functions are here. `socket`, `ssl`, `select` and `selectors` are modules that replace the
+standard ones of these names, by hand or by patch(), and `names` has the look-ups. Unused parts are
+not imported.
 """
 
 from cpythonplus import _on_demand

@@ -10,11 +10,11 @@ __all__ = ["READ", "WRITE", "FileDescriptorLike", "Limit", "wait_readable", "wai
 READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
 
-_LONGEST_S = 1e9  # more is for ever
+_LONGEST_S = 1e9  # a longer time counts as for ever
 
 
 class Limit:
-    """How long a wait may still take, in seconds; None: for ever."""
+    """The remaining time of a wait, in seconds; None: for ever."""
 
     __slots__ = ("_end",)
 
@@ -27,7 +27,7 @@ class Limit:
         return None if self._end is None else max(self._end - monotonic(), 0.0)
 
     def is_over(self) -> bool:
-        """Return whether the time is over, but for what rounding makes of it."""
+        """Return whether the time is over, allowing for rounding."""
         return self._end is not None and monotonic() > self._end - 0.0005
 
 
@@ -56,7 +56,7 @@ def wait_readable(fd: FileDescriptorLike, timeout: float | None = None) -> None:
     timeout: seconds; None: for ever; 0 or less: only look, after the others have run.  Raises
     TimeoutError; OSError, as of epoll_ctl(2): EPERM for a regular file, EBADF for none at all, or
     if a socket of `cpythonplus.tasklets.io` is closed meanwhile; ValueError for a negative number,
-    TypeError for what has none.
+    TypeError for an object without one.
     """
     _native.io_wait(_number(fd), READ, timeout, False)  # noqa: FBT003  # positional only
 

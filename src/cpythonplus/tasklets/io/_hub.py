@@ -1,11 +1,12 @@
 """The event loop that sleeps for all tasklets of a thread: asyncio's, in a tasklet of its own.
 
-It watches one descriptor, which is ready when any of those is that tasklets wait for; then it calls
-`turn`, where they run.  It is made when a tasklet of the thread first waits for a descriptor or for
-asyncio, and rests while none does.  A loop of the program's own takes its place while it runs.
+The loop watches one descriptor, which is ready when any descriptor is that tasklets wait for; then
+it calls `turn`, in which they run.  It is made when a tasklet of the thread first waits for a
+descriptor or for asyncio, and rests while none does.  While the program runs a loop of its own,
+that loop takes its place.
 """
 
-# The documented way for whoever implements an event loop to say which one runs in the thread.
+# asyncio._set_running_loop() is documented for implementations of event loops.
 # ruff: noqa: SLF001
 
 import asyncio
@@ -25,15 +26,15 @@ from cpythonplus._native import TaskletExit, getmain, tasklet, tasklet_atomic
 
 __all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
 
-# So often a loop of ours goes round for what its callbacks have added, before others run.
+# Our loop makes up to this many passes for newly added callbacks before the tasklets run.
 _PASSES = 8
 
-# As it is before anybody replaces it by one that blocks only a tasklet.
+# The standard one, taken before any patch replaces it by one that blocks only a tasklet.
 _Selector = selectors.EpollSelector
 
 
 def _own_loop() -> asyncio.AbstractEventLoop:
-    # A new loop is logged; a handler that sends that somewhere would wait for the loop.
+    # asyncio logs a new loop; a handler that sends the record somewhere would wait for the loop.
     me = get_ident()
 
     def is_of_another_thread(_: object) -> bool:
@@ -48,16 +49,16 @@ def _own_loop() -> asyncio.AbstractEventLoop:
 
 _factory: Callable[[], asyncio.AbstractEventLoop] = _own_loop
 
-# Those that a fork left behind: to close them would take the parent's descriptors out of its epoll.
+# Hubs left behind by a fork: closing them would remove the parent's descriptors from its epoll.
 _left_behind: list[object] = []
 
 
 @dataclass(slots=True)
 class Loops:
-    """Of one thread. The native half keeps it: a threading.local is gone when tasklets end."""
+    """The loops of one thread, kept by the C half: a threading.local is gone when tasklets end."""
 
     hub: "Hub | None" = None
-    turns: "Turns | None" = None  # in a loop of the program's
+    turns: "Turns | None" = None  # those in the program's loop
 
 
 def _loops() -> Loops:
@@ -65,7 +66,7 @@ def _loops() -> Loops:
 
 
 def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
-    """Have threads whose tasklets begin to wait from now on use another event loop.
+    """Make threads whose tasklets begin to wait from now on use another event loop.
 
     factory: makes a loop with add_reader(), such as `uvloop.new_event_loop`; None: asyncio's own
     selector loop, the default.  TypeError if it cannot be called.
@@ -77,7 +78,7 @@ def set_loop_factory(factory: Callable[[], asyncio.AbstractEventLoop] | None) ->
 
 
 def _tell_main(error: BaseException) -> None:
-    """Raise it in the main tasklet, where a thread without tasklets would get it."""
+    """Raise it in the main tasklet, as it would be raised in a thread without tasklets."""
     main = getmain()
     if not _native.io_interrupt(main, error):
         main.throw(error, pending=True)
@@ -90,24 +91,24 @@ class Turns:
         self.loop = loop
         self.ours = ours
         self.ended = False
-        # What belongs to the loop that runs in a thread, as it is where the tasklets are.
+        # The running loop and its hooks as the tasklets see them.
         self.outside: asyncio.AbstractEventLoop | None = None
         self.hooks = sys.get_asyncgen_hooks()
         self.passes = 0
-        ready = getattr(loop, "_ready", ())  # asyncio's own; what others call so is not asked
+        ready = getattr(loop, "_ready", ())  # used only if it is asyncio's own deque
         self.queued: Callable[[], int] = ready.__len__ if isinstance(ready, deque) else int
         self.descriptor = _native.io_poller()
         loop.add_reader(self.descriptor, _native.io_guard_turns, self.turn)
         self.soon()
 
     def soon(self) -> None:
-        """Have the loop call `turn` the next time that it goes round."""
+        """Make the loop call `turn` in its next pass."""
         self.loop.call_soon(_native.io_guard_turns, self.turn)
 
     def turn(self) -> None:
-        """Run the other tasklets; they are not in the loop, so it does not look as if it ran."""
+        """Run the other tasklets, for which the thread looks as if the loop did not run."""
         if self.ended:
-            return  # it was on its way
+            return  # this call was scheduled before the end
         if self.ours and self.passes < _PASSES and self.queued():
             self.passes += 1
             self.soon()
@@ -121,7 +122,7 @@ class Turns:
             again = _native.io_turn(self.ours)
         except TaskletExit:
             raise
-        except BaseException as error:  # noqa: BLE001  # a deadlock, or a signal handler's
+        except BaseException as error:  # noqa: BLE001  # from a deadlock, or a signal handler
             _tell_main(error)
         finally:
             self.hooks = sys.get_asyncgen_hooks()
@@ -132,7 +133,7 @@ class Turns:
             self.soon()
 
     def end(self) -> None:
-        """Give no turns any more."""
+        """Give no more turns."""
         self.ended = True
         self.loop.remove_reader(self.descriptor)
 
@@ -143,7 +144,7 @@ class Hub:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.pid = os.getpid()
         self.loop = loop
-        # Not a method: its tasklet would keep the hub, which closes a loop that has not begun.
+        # Not a method: then the tasklet would keep the hub, which closes a loop that has not begun.
         self.tasklet = tasklet(_run).set_context(contextvars.Context())
         self.begun = False
 
@@ -153,12 +154,12 @@ class Hub:
 
 
 def _run(turns: Turns) -> None:
-    """Run its loop until the thread ends; what a signal handler raises there is for main."""
+    """Run its loop until the thread ends; exceptions of signal handlers go to main."""
     pid, loop = os.getpid(), turns.loop
     turns.outside, turns.hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
     asyncio._set_running_loop(None)
     try:
-        with tasklet_atomic():  # a watchdog is about the others
+        with tasklet_atomic():  # a watchdog must not interrupt the hub
             while True:
                 try:
                     _native.io_guard_turns(loop.run_forever)
@@ -201,38 +202,38 @@ def _hub_of_thread() -> Hub:
         if hub is not None and hub.pid != os.getpid():
             _left_behind.append(hub)
         made = _make_hub()
-        # A signal handler or a trace function that waited has made one meanwhile: that one stays,
-        # as two loops would take the poller's news from each other.
+        # If a signal handler or a trace function that waited has made a hub meanwhile, that one
+        # stays: two loops would take the poller's events from each other.
         if loops.hub is hub:
             loops.hub = made
 
 
 def _make_hub() -> Hub:
-    """Make one that is ready to run, and known to nobody yet."""
+    """Make a hub that is ready to run; no other code knows it yet."""
     hub = Hub(_factory())
     hub.loop.slow_callback_duration = math.inf  # a turn of the tasklets takes as long as they do
-    # Before it runs: a loop could not watch those who wait by then if they were a hundred with
-    # epolls of their own, while one that watches already has those after these refused (EINVAL).
+    # Bound before it runs: the kernel refuses the loop's watch if a hundred tasklets wait by
+    # epolls of their own already; if the loop watches first, it refuses later tasklets (EINVAL).
     hub.tasklet.bind(args=(Turns(hub.loop, ours=True),))
-    hub.tasklet.trace_function = hub.tasklet.profile_function = None  # it is nobody's code
+    hub.tasklet.trace_function = hub.tasklet.profile_function = None  # not the program's code
     return hub
 
 
 def start() -> None:
-    """Make this thread's hub, if it has none that lives, or have it go on; it runs at its turn."""
+    """Make this thread's hub, unless a live one exists, or let it go on; it runs at its turn."""
     hub = _hub_of_thread().tasklet
     if hub.paused:
         hub.insert()
 
 
 def attach(loop: asyncio.AbstractEventLoop) -> None:
-    """Have tasklets of this thread get their turns in a loop of the program's, while it runs."""
+    """Give this thread's tasklets their turns in a loop of the program, while that runs."""
     loops = _loops()
     turns, hub = loops.turns, loops.hub
     known = (turns and turns.loop, hub and hub.loop)
     if loop not in known:
-        # With patched selectors it may have waited as any tasklet does: it is in the poller, which
-        # cannot be in it as well (ELOOP). It runs: nobody waits for it now.
+        # With patched selectors the loop may have waited as a tasklet: its epoll is in the poller,
+        # and the poller cannot be in it too (ELOOP).  The loop runs, so no tasklet waits for it.
         selector = getattr(loop, "_selector", None)
         if selector is not None and hasattr(selector, "fileno"):
             _native.io_forget(selector.fileno())
@@ -240,7 +241,7 @@ def attach(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def loop_of_thread() -> asyncio.AbstractEventLoop:
-    """Return the event loop that gives this thread's tasklets their turns, begun if need be."""
+    """Return the event loop that gives this thread's tasklets their turns, started if need be."""
     turns = _loops().turns
     if turns is not None and turns.loop.is_running():
         return turns.loop

@@ -1,7 +1,7 @@
-"""Libraries that wait in C, where nothing is patched, unless they are told to wait in Python.
+"""Libraries that wait in C, where patches have no effect, unless they are told to wait in Python.
 
-psycopg's C implementation waits by a function of its own, the one in Python by select.poll. An
-environment variable says which of these functions it takes, once, when it is imported
+psycopg's C implementation waits by a function of its own, the Python one by select.poll. psycopg
+reads an environment variable, once, at its import, that says which of these functions to use
 (https://www.psycopg.org/psycopg3/docs/api/waiting.html).
 """
 
@@ -14,16 +14,16 @@ __all__ = ["wait_in_python"]
 _VARIABLE, _FUNCTION = "PSYCOPG_WAIT_FUNC", "wait_poll"
 _HOME = "psycopg.waiting"
 
-# What has been changed, to be put back.
+# The state of the changes, for undoing them.
 _variable_set = False
 _waiting: Any = None  # the module
 
 
 def wait_in_python(*, on: bool) -> None:
-    """Have psycopg wait by select.poll, also one that is imported later or loaded already; or not.
+    """Switch psycopg to waiting by select.poll, or back, whether it is loaded already or later.
 
-    A choice that somebody else has made stays. Interpreters that are started get it as well: there
-    psycopg waits by the standard select.poll, for the whole thread as ever.
+    An earlier choice of the program stays. Interpreters that the program starts inherit the
+    variable: there psycopg waits by the standard select.poll, for the whole thread as usual.
     """
     if on:
         _switch_on()

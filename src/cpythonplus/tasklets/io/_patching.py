@@ -1,6 +1,6 @@
-"""Having a program's modules use sockets, look-ups and times that block only the tasklet.
+"""Making a program's modules use sockets, look-ups and times that block only the tasklet.
 
-Each area is a module of this package that says what it replaces; base.replacing does the rest.
+Each area is a module of this package that lists its replacements; _base.replacing makes them.
 """
 
 import importlib
@@ -13,7 +13,7 @@ from cpythonplus.threads import _patching as threads_patching
 
 __all__ = ["patch", "patched", "unpatch"]
 
-# By the argument of patch(): the module that says what is replaced.
+# Each argument of patch() has a module that lists the replacements.
 _AREAS = {
     "socket": "socket",
     "dns": "names",
@@ -23,7 +23,7 @@ _AREAS = {
     "subprocess": "_processes",
 }
 
-# Shared, as the other patchers' may find this one's objects; after a fork it is free in the child.
+# Shared, as other patchers may find this one's objects; after a fork it is free in the child.
 _lock = threads_patching._lock  # noqa: SLF001
 _replacer = Replacer(_lock)
 _areas: set[str] = set()
@@ -38,7 +38,7 @@ def patch(
     time: bool = True,
     subprocess: bool = True,
 ) -> None:
-    """Have the standard modules, and what was imported from them, block only the tasklet.
+    """Make the standard modules, and names imported from them, block only the tasklet.
 
     socket: the class `socket.socket`, and so all that is made of it.  dns: `socket.getaddrinfo`,
     `gethostbyname` and the like.  ssl: `ssl.SSLSocket` and its contexts; only with `socket`.
@@ -46,9 +46,9 @@ def patch(
     `PSYCOPG_WAIT_FUNC` is set in the environment.  time: `time.sleep`.  subprocess:
     `os.waitpid` and the like, so that `subprocess` waits for processes, and the pipes to them.
 
-    Replaced is each global of a loaded module that is the standard object, and what is imported
-    later. Objects that exist already stay what they are. May be called again, by any thread: areas
-    are added.
+    Each global of a loaded module that is the standard object is replaced, also in modules that are
+    imported later. Objects that exist already stay what they are. It may be called again, by any
+    thread: areas are added.
     """
     wanted = {
         "socket": socket,
@@ -74,7 +74,7 @@ def patch(
 
 
 def unpatch() -> None:
-    """Restore the standard objects wherever patch() replaced them and no other code has since.
+    """Restore the standard objects that patch() replaced, unless other code has replaced them.
 
     Sockets that were made meanwhile go on working. Does nothing when not patched.
     """
@@ -92,7 +92,7 @@ def patched() -> frozenset[str]:
 
 
 def _switch(areas: Iterable[str], *, on: bool) -> None:
-    """Have the areas change what stands in attributes of standard classes, or put it back."""
+    """Change attributes of standard classes for the areas, or restore them."""
     for area in areas:
         switch = getattr(_module_of(area), "switch", None)
         if switch is not None:

@@ -1,8 +1,8 @@
-"""Processes: waiting for their ends, and the pipes to them, blocks only the tasklet.
+"""Processes: waiting for their ends, and for the pipes to them, blocks only the tasklet.
 
 The end of a process is awaited by its descriptor, pidfd_open(2). A pipe is read when it is readable
-and written when it is writable, no more at once than fits then for certain, PIPE_BUF bytes
-(pipe(7)). So nothing that others share is made non-blocking.
+and written when it is writable, at most PIPE_BUF bytes at once, which then certainly fit (pipe(7)).
+So no shared file description is made non-blocking.
 """
 
 import io as _stock
@@ -26,12 +26,12 @@ __all__ = ["REPLACEMENTS", "Pipe", "wait", "wait3", "wait4", "waitpid"]
 
 _Ended = tuple[Any, ...]  # process, status, and perhaps its resources
 
-_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.05  # as subprocess has it for time-outs
+_FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.05  # the values of subprocess for time-outs
 
 
 def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _Ended:
-    """Call `reap` when it does not block any more."""
-    found = reap(pid, options | os.WNOHANG)  # also tells whether it is a child
+    """Call `reap` when it no longer blocks."""
+    found = reap(pid, options | os.WNOHANG)  # also checks that it is a child
     if found[0] or options & os.WNOHANG:
         return found
     fd = _descriptor_of(pid) if pid > 0 and options == 0 else None
@@ -42,7 +42,7 @@ def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _
             io_forget(fd)
             os.close(fd)
         return reap(pid, options)
-    # Of several, or for other things than ends, there is no descriptor.
+    # There is no descriptor for several processes, or for other events than the end.
     pause = _FIRST_LOOK_S
     while not found[0]:
         readiness.pause(pause)
@@ -52,7 +52,7 @@ def _when_ended(reap: Callable[[int, int], _Ended], pid: int, options: int) -> _
 
 
 def _descriptor_of(pid: int) -> int | None:
-    """Return a child's descriptor; None where the process or the system has none to give."""
+    """Return a descriptor of a child; None if the process or the system has none to give."""
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -87,7 +87,7 @@ class Pipe(_stock.FileIO):
     """One end of a pipe."""
 
     def _wait(self, events: int) -> bool:
-        """Wait, unless the program has made it non-blocking; return whether."""
+        """Wait, unless the program has made the pipe non-blocking; return whether it blocks."""
         blocks = os.get_blocking(self.fileno())
         if blocks:
             readiness.wait(self.fileno(), events, Limit(None))
@@ -100,19 +100,19 @@ class Pipe(_stock.FileIO):
         super().close()
 
     def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
-        """Read what is there, or wait for something."""
+        """Read the available bytes, or wait for some."""
         self._wait(READ)
         return super().readinto(buffer)
 
     def read(self, size: int | None = -1, /) -> bytes | None:  # type: ignore[override]
-        """The same; all that comes if no size is given."""
+        """Read the same way; without a size, read until the end."""
         if size is None or size < 0:
             return self.readall()
         self._wait(READ)
         return super().read(size)
 
     def readall(self) -> bytes:
-        """Read all that comes; None: it is non-blocking, and nothing is there."""
+        """Read until the end; None: the pipe is non-blocking, and nothing is available."""
         parts = []
         while part := self.read(_stock.DEFAULT_BUFFER_SIZE):
             parts.append(part)
@@ -121,7 +121,7 @@ class Pipe(_stock.FileIO):
         return b"".join(parts)
 
     def write(self, data: "ReadableBuffer", /) -> int:
-        """Write all of it; if it is non-blocking, what fits, None: nothing does."""
+        """Write all of it; to a non-blocking pipe, what fits, None: nothing fits."""
         with memoryview(data) as view, view.cast("B") as left:
             written = 0
             while written < len(left):
@@ -139,7 +139,7 @@ def _open(
     *args: Any,  # noqa: ANN401
     **kwargs: Any,  # noqa: ANN401
 ) -> IO[Any]:
-    """Open a file, a pipe's end as a Pipe: what subprocess opens."""
+    """Open a file for subprocess; an end of a pipe is opened as a Pipe."""
     if not isinstance(file, int) or mode not in {"rb", "wb"}:
         return open(file, mode, buffering, *args, **kwargs)  # noqa: PTH123
     raw = Pipe(file, mode)
@@ -152,7 +152,7 @@ def _open(
 
 
 class _Like(ModuleType):
-    """A module with other things under some of its names."""
+    """A module with replacements for some of its names."""
 
     def __init__(self, module: ModuleType, **names: object) -> None:
         super().__init__(module.__name__, module.__doc__)
@@ -162,7 +162,7 @@ class _Like(ModuleType):
         return getattr(self.__dict__["_module"], name)
 
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 REPLACEMENTS = {
     "os": {"waitpid": waitpid, "wait": wait, "wait3": wait3, "wait4": wait4},
     "subprocess": {

@@ -1,8 +1,8 @@
-"""How select(), poll() and epoll wait: only the tasklet, for any number of descriptors.
+"""The waits of select(), poll() and epoll: only of the tasklet, for any number of descriptors.
 
-The standard call is made with time-out 0.  Where it finds nothing, the tasklet waits until *one*
-descriptor is readable: an epoll that watches all of them; then the standard call is made again.  So
-what is found, in which order and with which errors, is always what the standard call says.
+The standard call is made with time-out 0.  If it finds nothing, the tasklet waits until *one*
+descriptor is readable, an epoll that watches all of them; then the standard call is made again.
+So the result, its order and its errors are always those of the standard call.
 """
 
 import errno
@@ -20,22 +20,22 @@ __all__ = ["Limit", "pause", "until_found", "wait", "wait_for_epoll"]
 
 Found = TypeVar("Found")
 
-# The rest of poll(2)'s bits mean nothing to epoll, or something else.
+# The other bits of poll(2) have no meaning in epoll, or another one.
 _EVENTS = 0x27DF
 
-_LOOK_EVERY_S = 0.005  # where nobody can tell us
+_LOOK_EVERY_S = 0.005  # if nothing can notify us
 
 
 def wait(fd: int, events: int, limit: Limit) -> bool:
     """Block the tasklet until the descriptor may be ready; False: the time is over.
 
-    OSError of epoll_ctl(2); what is thrown into the tasklet, a TimeoutError too.
+    OSError as of epoll_ctl(2); also raises what is thrown into the tasklet, even a TimeoutError.
     """
     try:
         _native.io_wait(fd, events, limit.left(), False)  # noqa: FBT003
     except TimeoutError:
         if not limit.is_over():
-            raise  # somebody else's
+            raise  # not of this wait
         return False
     except OSError as error:
         if error.errno != errno.EINVAL:
@@ -48,7 +48,7 @@ def wait(fd: int, events: int, limit: Limit) -> bool:
 def _look_again_soon(limit: Limit) -> bool:
     """Wait a little; False: the time is over.
 
-    For where the kernel refuses to watch (EINVAL): it allows a descriptor a hundred ways through
+    Used if the kernel refuses to watch (EINVAL): a descriptor may have a hundred ways through
     epolls to the event loop's, and each tasklet that waits for several descriptors takes one.
     """
     left = limit.left()
@@ -57,7 +57,7 @@ def _look_again_soon(limit: Limit) -> bool:
 
 
 def pause(seconds: float) -> None:
-    """Let the other tasklets run for so long, once at least."""
+    """Let the other tasklets run for so many seconds, at least once."""
     _native.io_sleep(seconds)
 
 
@@ -67,10 +67,10 @@ def until_found(
     watched: Mapping[int, int],
     seconds: float | None,
 ) -> Found:
-    """Return what `look` finds, or its empty result when so many seconds are over.
+    """Return what `look` finds, or its empty result when `seconds` are over.
 
-    look: the standard call with time-out 0; it has found nothing just now.  block: the same with a
-    time-out in seconds, which has the whole thread wait.  watched: events (EPOLL*) by descriptor.
+    look: the standard call with time-out 0, which has found nothing just now.  block: the same
+    call with a time-out in seconds; it blocks the whole thread.  watched: descriptor -> EPOLL*.
     """
     limit = Limit(seconds)
     if len(watched) == 1:
@@ -80,7 +80,7 @@ def until_found(
             found = look()
             if found or over:
                 return found
-            # Ready in another way than was asked for, or somebody else was faster.
+            # It was ready in another way than was asked for, or other code was faster.
     try:
         waiting = epoll()
     except OSError as error:
@@ -90,10 +90,10 @@ def until_found(
     with waiting as together:
         for fd, events in watched.items():
             try:
-                # Edges: what is ready in a way that nobody asked for must not be told for ever.
+                # Edges, so that readiness that nobody asked for is not reported for ever.
                 together.register(fd, (events & _EVENTS) | EPOLLET)
             except PermissionError:
-                pass  # a regular file: it would have been found if it could be
+                pass  # a regular file: `look` would have found it if it was ready
             except OSError as error:
                 if error.errno != errno.EINVAL:
                     raise
@@ -116,7 +116,7 @@ def wait_for_epoll(
     *,
     edges: bool = False,
 ) -> Found:
-    """Return what `look` finds after `which` became readable.  edges: they are to be taken."""
+    """Return what `look` finds after `which` became readable.  edges: take them from it."""
     try:
         while wait(which.fileno(), EPOLLIN, limit):
             if edges:
@@ -127,7 +127,7 @@ def wait_for_epoll(
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
-        # What this thread's tasklets wait for is among the descriptors: it is the event loop that
-        # gives them their turns which sleeps here, when none of them can run.
+            # The poller of this thread is among the descriptors: its event loop, which gives the
+            # tasklets their turns, sleeps here when none of them can run.
         return block(limit.left())
     return look()

@@ -1,11 +1,11 @@
-"""Which asyncio loop runs in the thread, set aside while its tasklet waits.
+"""Setting the thread's running asyncio loop aside while a tasklet waits.
 
 asyncio keeps the running loop, the hooks of asynchronous generators and (3.14+) the current task
-for each *thread*.  Several tasklets of a thread may each run a loop, so whoever waits in the middle
-of one takes them away and puts them back: in the native half, once `switch` has been called.
+for each *thread*.  Several tasklets of a thread may each run a loop, so a tasklet that waits inside
+of one sets these aside and restores them: the C half does so once `switch` has been called.
 """
 
-# The documented way for whoever implements an event loop to say which one runs in the thread.
+# asyncio._set_running_loop() is documented for implementations of event loops.
 # ruff: noqa: SLF001
 
 import asyncio
@@ -24,7 +24,7 @@ if sys.version_info >= (3, 14):
 
 
 class Aside(NamedTuple):
-    """What a thread had of a loop."""
+    """The state of a thread inside of a loop."""
 
     loop: asyncio.AbstractEventLoop
     firstiter: Any
@@ -33,7 +33,7 @@ class Aside(NamedTuple):
 
 
 def _set_aside() -> Aside:
-    """Have the thread look as if no loop ran; return what `_put_back` is to get."""
+    """Make the thread look as if no loop ran; return the argument of `_put_back`."""
     loop = asyncio.get_running_loop()
     hooks = sys.get_asyncgen_hooks()
     task = _swap_task(loop, None) if _swap_task is not None else None
@@ -51,5 +51,5 @@ def _put_back(aside: Aside) -> None:
 
 
 def switch() -> None:
-    """Have waits of tasklets do that from now on."""
+    """Make the waits of tasklets do that from now on."""
     io_running_loops(asyncio._get_running_loop, _set_aside, _put_back)

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamServer"]
 
-# No descriptors or memory left: until one is closed, accepting is in vain.
+# No descriptors or memory are left: accepting fails until a connection is closed.
 _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-# It does not listen any more: shut down, or closed by its number.
+# The socket no longer listens: it was shut down, or closed by its number.
 _OVER = frozenset({errno.EINVAL, errno.EBADF, errno.ENOTSOCK})
 _PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.5
-_IN_A_ROW = 16  # accepted before those get their turn that were
-_KILLED_S = 1.0  # for the `finally` clauses of those that stop() kills
+_IN_A_ROW = 16  # connections accepted before the tasklets of the accepted ones run
+_KILLED_S = 1.0  # for the `finally` clauses of connections that stop() kills
 
 
 class StreamServer:
@@ -46,7 +46,7 @@ class StreamServer:
     tasklet.  limit: most connections at once, others wait to be accepted; None: as many as come.
 
     Raises OSError when it cannot listen, ValueError for a limit below 1 and for a socket that does
-    not listen, TypeError for a `handle` that cannot be called and for what is no listener or limit.
+    not listen, TypeError for a `handle` that cannot be called and for an invalid listener or limit.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class StreamServer:
             _check_context(ssl_context)
         self._handle = handle
         self._limit = limit
-        self._on_error = on_error  # not `or self._log`, which would hold the server itself
+        self._on_error = on_error  # `or self._log` would make a cycle with the server
         self._ssl_context = ssl_context
         self._connections: set[tasklet] = set()
-        self._begun: set[tasklet] = set()  # of these
+        self._begun: set[tasklet] = set()  # the connections that have begun
         self._killing = False
         self._acceptor: tasklet | None = None
-        self._room: io_delivery | None = None  # the acceptor waits for a connection to end
-        self._idle: list[io_delivery] = []  # stop() waits for all of them to end
+        self._room: io_delivery | None = None  # set while the acceptor waits for a connection's end
+        self._idle: list[io_delivery] = []  # one for each stop() that waits for all to end
         self._end = io_delivery()
         self._listener = _listening(listener, backlog)
 
@@ -98,13 +98,13 @@ class StreamServer:
             self._acceptor = tasklet(self._accept_all)()
 
     def serve_forever(self) -> None:
-        """Accept until stop() is called, by whatever tasklet or thread."""
+        """Accept until stop() is called, by any tasklet or thread."""
         self.start()
         self._end.wait()
 
     def close(self) -> None:
         """Accept no more; open connections continue."""
-        self._listener.close()  # the acceptor ends by that
+        self._listener.close()  # this ends the acceptor
         if self._room is not None:
             self._room.deliver()
         self._end.deliver()
@@ -116,7 +116,7 @@ class StreamServer:
         """
         self.close()
         if not self._wait_idle(timeout):
-            # One that has not begun would not get to its `finally`: it ends by itself.
+            # A tasklet that has not begun would not reach its `finally`: it ends by itself.
             self._killing = True
             for each in self._others() & self._begun:
                 each.kill(pending=True)
@@ -158,7 +158,7 @@ class StreamServer:
                         self._report(error, None)
                     io_sleep(pause)
                     pause = min(pause * 2, _LONGEST_PAUSE_S)
-                else:  # it is about that connection, which has gone already
+                else:  # an error of that connection, which has gone already
                     schedule()
                 continue
             pause = _PAUSE_S
@@ -169,7 +169,7 @@ class StreamServer:
                 schedule()
 
     def _wait_for_room(self) -> bool:
-        """Return whether there is a listener still."""
+        """Wait below the limit of connections; return whether the listener still listens."""
         while self._limit is not None and len(self._connections) >= self._limit:
             self._room = io_delivery()
             try:
@@ -190,7 +190,7 @@ class StreamServer:
             self._handle(connection, address)
         except (TaskletExit, KeyboardInterrupt):
             raise
-        except BaseException as error:  # noqa: BLE001  # of the program's handler
+        except BaseException as error:  # noqa: BLE001  # from the program's handler
             self._report(error, address)
         finally:
             self._connections.discard(getcurrent())
@@ -205,11 +205,11 @@ class StreamServer:
         on_error = self._on_error or self._log
         try:
             on_error(error, address)
-        except Exception as second:  # noqa: BLE001  # of the program's function
+        except Exception as second:  # noqa: BLE001  # from the program's function
             io_unraisable(second, on_error)
 
     def _log(self, error: BaseException, address: Any) -> None:  # noqa: ANN401
-        import logging  # most servers have it
+        import logging  # most servers have loaded it
 
         logger = logging.getLogger("cpythonplus.tasklets.io")
         if address is None:
@@ -221,7 +221,7 @@ class StreamServer:
 def _with_tls(connection: socket.socket, context: "ssl.SSLContext") -> socket.socket:
     from cpythonplus.tasklets.io.ssl import SSLSocket
 
-    # Not by the context, whose sockets block the thread if it is a standard one.
+    # A standard context's own method would make a socket that blocks the thread.
     made: socket.socket = SSLSocket._create(  # noqa: SLF001
         sock=connection, server_side=True, context=context
     )
@@ -236,7 +236,7 @@ def _check_context(context: object) -> None:
 
 
 def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401
-    """Return a socket of ours that listens."""
+    """Return a listening socket of ours."""
     if isinstance(listener, _stock.socket):
         return _taken_over(listener)
     if isinstance(listener, str | bytes | os.PathLike):
@@ -263,7 +263,7 @@ def _taken_over(listener: _stock.socket) -> socket.socket:
         raise ValueError("the socket does not listen")
     if not isinstance(listener, socket.socket):
         listener = socket.socket(fileno=listener.detach())
-    listener.settimeout(None)  # else each accept() in vain would be tried again at once
+    listener.settimeout(None)  # with 0, each failed accept() would be tried again at once
     return listener
 
 

@@ -1,4 +1,4 @@
-"""What a drop-in takes over from the standard module that it stands for."""
+"""Names that a drop-in takes over from the standard module that it replaces."""
 
 import types
 from typing import Any

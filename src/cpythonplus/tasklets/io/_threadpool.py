@@ -1,8 +1,8 @@
-"""Calls that block, made in a thread of their own while only the tasklet waits.
+"""Blocking calls, made in a thread while only the tasklet waits.
 
 The threads are real ones, whatever is patched: they are started and fed by `_thread` and `_queue`,
-which no patch touches. One that has nothing to do soon ends: to start another one takes less time
-than a look-up.
+which no patch touches. An idle thread soon ends: starting another one takes less time than a
+look-up.
 """
 
 import _queue
@@ -24,7 +24,7 @@ _IDLE_S = 0.2
 
 
 class _Job:
-    """A call, and what came of it."""
+    """A call and its result."""
 
     __slots__ = ("args", "call", "cancelled", "delivery", "error", "kwargs", "result")
 
@@ -42,15 +42,16 @@ class _Job:
             return
         try:
             self.result = self.call(*self.args, **self.kwargs)
-        except BaseException as error:  # noqa: BLE001  # it is the caller's, whatever it is
-            self.error = error  # noqa: CYC104  # taken out by who raises it
+        except BaseException as error:  # noqa: BLE001  # any exception belongs to the caller
+            self.error = error  # noqa: CYC104  # in_thread() takes it out and raises it
         self.delivery.deliver()
 
 
 class _Pool:
-    """Threads, at most so many, and what they are to do.
+    """A limited number of threads, and their jobs.
 
-    No lock: a tasklet, or a signal's handler, may come while another one of its thread is in here.
+    It has no lock: a tasklet or a signal handler may enter while another tasklet of its thread is
+    in here.
     """
 
     def __init__(self, limit: int) -> None:
@@ -62,21 +63,21 @@ class _Pool:
     def submit(self, job: _Job) -> None:
         self.unfinished.add(job)
         self.queue.put(job)
-        # After that: a thread that ends has taken itself out before it looks into the queue.
+        # Checked after put(): a thread that ends removes itself before it checks the queue.
         if len(self.threads) < min(self.limit, len(self.unfinished)):
             self.start(job)
 
     def start(self, job: _Job) -> None:
         name = object()
         self.threads.add(name)
-        if len(self.threads) > self.limit:  # another one was faster
+        if len(self.threads) > self.limit:  # another tasklet was faster
             self.threads.discard(name)
             return
         try:
             _thread.start_new_thread(self.serve, (name,))
         except RuntimeError:
             self.threads.discard(name)
-            if not self.threads:  # else those that there are do it, later
+            if not self.threads:  # with other threads, one of them does the job later
                 job.cancelled = True
                 self.unfinished.discard(job)
                 raise
@@ -93,7 +94,7 @@ class _Pool:
                 continue
             job.work()
             self.unfinished.discard(job)
-            del job  # the result is not to live as long as the next one takes to come
+            del job  # its result must not live until the next job comes
 
 
 _pool = _Pool(limit=min(32, (os.cpu_count() or 1) + 4))
@@ -118,14 +119,14 @@ def in_thread(func: Callable[_P, _R], /, *args: _P.args, **kwargs: _P.kwargs) ->
     try:
         raise error
     finally:
-        del error  # its traceback holds this frame
+        del error  # its traceback refers to this frame
 
 
 def set_thread_limit(limit: int) -> None:
-    """Allow at most so many calls of in_thread() at once; others wait for their turn.
+    """Limit the number of simultaneous calls of in_thread(); others wait for their turn.
 
-    The default is the number of processors and four, at most 32. ValueError below 1, TypeError for
-    what is no integer.
+    The default is the number of processors plus four, at most 32. ValueError below 1, TypeError for
+    a limit that is no integer.
     """
     if operator.index(limit) < 1:
         raise ValueError("the limit must be at least 1")

@@ -1,6 +1,6 @@
 """Sleeping, timers and time limits that concern only a tasklet.
 
-`timeout` is asyncio.timeout() for tasklets: what it says of nesting and of exceptions holds here
+`timeout` is asyncio.timeout() for tasklets, with the same rules for nesting and for exceptions
 (https://docs.python.org/3/library/asyncio-task.html#timeouts).
 """
 
@@ -14,17 +14,17 @@ from cpythonplus._native import getcurrent, tasklet
 
 __all__ = ["REPLACEMENTS", "Timer", "call_later", "sleep", "timeout"]
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 REPLACEMENTS = {"time": {"sleep": _native.io_sleep}}
 
 
 def sleep(seconds: float) -> None:
-    """Block the running tasklet for so many seconds; the others of its thread continue.
+    """Block the running tasklet for a number of seconds; the others of its thread continue.
 
     seconds: 0 lets the others run once.
 
-    Raises as time.sleep() ValueError for a negative number or NaN, TypeError for what is none;
-    OverflowError above 9.2e9.
+    Raises, like time.sleep(), ValueError for a negative number or NaN, TypeError for an argument
+    that is no number; OverflowError above 9.2e9.
     """
     _native.io_sleep(seconds)
 
@@ -44,14 +44,14 @@ class Timer:
         return call is not None and call.alive and call.recursion_depth == 0 and call.blocked
 
     def cancel(self) -> None:
-        """Have the call not begin; nothing, if it has begun.  From any thread."""
+        """Keep the call from beginning; does nothing once it has begun.  From any thread."""
         call, self._tasklet = self._tasklet, None
         if call is not None:
             _native.io_begin_never(call)
 
 
 def call_later(delay: float, func: Callable[..., object], /, *args: object) -> Timer:
-    """Call func(*args) in its own tasklet, so many seconds from now.
+    """Call func(*args) in its own tasklet, `delay` seconds from now.
 
     delay: seconds; negative ones count as 0.
 
@@ -65,18 +65,18 @@ def call_later(delay: float, func: Callable[..., object], /, *args: object) -> T
 
 
 class _Expired(BaseException):
-    """Ends what a tasklet does inside of a `with timeout()`.  No Exception, so none catches it."""
+    """Ends the body of a `with timeout()`; not an Exception, so that no `except Exception` does."""
 
 
 class timeout:  # noqa: N801  # as asyncio's
     """A context manager that raises TimeoutError when its body takes longer than `seconds`.
 
-    The body ends where it waits, or is the next to wait, in whatever: a lock, a channel, a socket,
-    run().  What it gets there is no Exception; it becomes TimeoutError at the end of the `with`,
-    and only there: an inner `timeout` never takes it for its own.  A body that does not wait, or
-    that ends in time, is not touched.
+    The body ends at its present or next wait for anything: a lock, a channel, a socket, run().  The
+    exception that ends it is no Exception; it becomes TimeoutError at the end of the `with`, and
+    only there: an inner `timeout` never takes it for its own.  A body that does not wait, or that
+    ends in time, is not touched.
 
-    seconds: None for no limit yet, 0 or less: it ends at the first wait.
+    seconds: None for no limit yet; 0 or less: the body ends at its first wait.
 
     One `timeout` serves for one `with`, else RuntimeError.  ValueError for NaN.
     """
@@ -97,7 +97,7 @@ class timeout:  # noqa: N801  # as asyncio's
         return self._expired is not None
 
     def reschedule(self, seconds: float | None) -> None:
-        """Let the time-out end so many seconds from now; None: never.
+        """Let the time-out end `seconds` from now; None: never.
 
         RuntimeError if the body has ended, has not begun, or its time is over.
         """
@@ -118,11 +118,11 @@ class timeout:  # noqa: N801  # as asyncio's
             timer.kill(pending=True)
 
     def _expire(self) -> None:
-        """In the timer's tasklet; in the body's own if the time was over from the start."""
+        """Runs in the timer's tasklet; in the body's own if the time was over from the start."""
         self._expired = _Expired()
         body = self._tasklet
         while body is not None and body.alive and not _native.io_interrupt(body, self._expired):
-            # Another time is over, too, and its exception comes first, perhaps after long.
+            # Another time-out is over too, and its exception comes first, perhaps much later.
             _native.io_sleep(0.001)
 
     def __enter__(self) -> Self:

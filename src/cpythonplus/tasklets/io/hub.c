@@ -1,30 +1,31 @@
 /* The protocol between tasklets and the event loop of their thread.
  *
- * The hub is the tasklet that is in the loop.  The loop calls it for a *turn* when the poller's descriptor is ready.
- * In its turn the hub looks at descriptors and timers, and lets the others run.  It gives the turn back when nothing
- * can run, or when the loop's own callbacks have waited for LOOP_EVERY_NS; in the second case it asks for another one
- * at once.
+ * The hub is the tasklet that runs the loop.  The loop calls it for a *turn* when the poller's descriptor is ready.  In
+ * its turn the hub checks descriptors and timers, and lets the other tasklets run.  It ends the turn when nothing can
+ * run, or when the loop's own callbacks have waited for LOOP_EVERY_NS; in the second case it asks for another turn at
+ * once.
  *
- *   hub          who is in its turn or waits for one; NULL: no loop, or it is in the midst of something of its own
- *   rests        a loop of ours for which nobody waits: out of the run queue until somebody does
- *   sleeps       the turn was given back with nothing runnable: the loop is about to wait, or waits
- *   owed         the loop was roused, and has not had its turn since
- *   due          the others have run for long, and the loop is wanted: plus_schedule() puts it right behind who comes
- *                next
+ *   hub       the hub that is in its turn or waits for one; NULL: there is no loop, or the hub is in other code
+ *   rests     no tasklet waits for our own loop: its hub is out of the run queue until one does
+ *   sleeps    the turn ended with nothing runnable: the loop is about to wait, or waits
+ *   owed      the loop was roused, and has not had its turn since
+ *   due       the other tasklets have run for long, and the loop is needed: plus_schedule() puts the hub right after
+ *             the next tasklet
  *
- * The rule that all of it serves: a loop must not wait while a tasklet can run.  Before it waits the timer stands at
- * the earliest dead line (give_turns).  From then on whoever makes a tasklet runnable writes to the poller's descriptor
- * (plus_hub_rouse): another thread, a signal's handler, a callback of the loop itself.
+ * All of it serves one rule: a loop must not wait while a tasklet can run.  Before it waits, the timer is set to the
+ * earliest deadline (give_turns).  From then on code that makes a tasklet runnable writes to the poller's descriptor
+ * (plus_hub_rouse): another thread, a signal handler, a callback of the loop itself.
  *
- * And one trap: what the descriptor tells is told once.  If somebody else looks at it before the loop does, the loop
- * sleeps on.  So whoever looks while a turn is owed, or the loop sleeps, sets the timer to OWED_NS from now.
+ * There is one trap: the descriptor reports an event once.  If other code reads it before the loop does, the loop
+ * sleeps on.  So code that checks the descriptor while a turn is owed, or the loop sleeps, sets the timer to OWED_NS
+ * from now.
  *
- * Order in a look: descriptors first, then timers.  What was there in time is not too late.
+ * A check handles descriptors first, then timers: an event that came in time is not too late.
  *
  * A thread that has nothing to run, and no loop to wait in, sleeps without one: see idle.c.
  *
- * fork: the loop's descriptors are the parent's.  Unless it is the hub that forks, it stays as it is, for ever, and the
- * child begins another one when somebody waits.
+ * fork: the loop's descriptors are the parent's.  Unless the hub itself forks, it stays suspended for ever, and the
+ * child starts another one when a tasklet waits.
  */
 #include "hub.h"
 
@@ -36,23 +37,24 @@
 #include "../watchdog/watchdog.h"
 #include "poller.h"
 
-/* Between looks while tasklets are runnable: a system call is a small part of that. */
+/* Between checks while tasklets are runnable: a system call is a small part of that. */
 #define LOOK_EVERY_SWITCHES 16u
 #define LOOK_EVERY_NS (20 * PLUS_NS_PER_US)
-#define LOOK_OFTEN_NS PLUS_NS_PER_MS /* where so many switches take that long, after each */
+#define LOOK_OFTEN_NS PLUS_NS_PER_MS /* if that many switches take this long, check at each */
 
-/* The loop's own callbacks and descriptors get their turn after so long, however many tasklets can run. */
+/* The loop's own callbacks and descriptors get their turn after this time, however many tasklets can run. */
 #define LOOP_EVERY_NS (500 * PLUS_NS_PER_US)
 
-/* One whose calls find everything ready lets the others run after so long; a thread has the GIL for that order of time. */
+/* A tasklet whose calls find everything ready lets the others run after this time, about as long as a thread keeps the
+ * GIL. */
 #define GIVE_WAY_NS PLUS_NS_PER_MS
 
-/* What has roused a loop may be looked at, and so be gone, before the loop sees it; then that comes once more. */
+/* The event that roused a loop may be read by other code before the loop sees it; it is repeated after this time. */
 #define OWED_NS PLUS_NS_PER_MS
 
-/* Anybody may switch while a loop of ours sleeps: a signal's handler, or what the loop itself calls.  Who is
- * switched to looks after descriptors, and what they tell is told once: the loop would sleep on, with runnable
- * tasklets. */
+/* Called after descriptors were checked.  Any code may switch while our loop sleeps: a signal handler, or callbacks of
+ * the loop.  The tasklet that runs then checks descriptors, whose events are reported once: the loop would sleep on,
+ * with runnable tasklets. */
 void
 plus_hub_looked(struct plus_scheduler *sched, uint64_t now_ns)
 {
@@ -72,7 +74,7 @@ plus_look(struct plus_scheduler *sched, uint64_t now_ns)
         plus_poller_look(sched->io.poller);
         plus_hub_looked(sched, now_ns);
     }
-    plus_timers_fire(sched, now_ns); /* last: what is there in time is not too late */
+    plus_timers_fire(sched, now_ns); /* last: an event that came in time is not too late */
     if (plus_loop_waits(sched) && now_ns - sched->loop.turn_ns >= LOOP_EVERY_NS) {
         sched->loop.due = true;
     }
@@ -84,7 +86,7 @@ plus_look_soon(struct plus_scheduler *sched)
     uint64_t now_ns = plus_now_ns(), since_ns = now_ns - sched->loop.looked_ns;
 
     sched->loop.look_in = LOOK_EVERY_SWITCHES;
-    /* What the loop calls switches, to one that may still be runnable when the loop goes on, and to sleep. */
+    /* Code that the loop calls may switch to a tasklet that is still runnable when the loop goes on to sleep. */
     if (sched->loop.sleeps) {
         plus_hub_rouse(sched);
     }
@@ -96,9 +98,9 @@ plus_look_soon(struct plus_scheduler *sched)
     }
 }
 
-/* By time, not by a number of calls: what is done between two calls may take long.  From the first call of a turn on:
- * when the turn began is not known, and one that has just begun is expected to go on to its wait.  Where nothing is to be
- * switched the call goes on, as it might not have waited. */
+/* The limit is a time, not a number of calls, because the work between two calls may take long.  It counts from the
+ * first call of a turn: the beginning of the turn is not known, and a tasklet that has just begun is expected to go on
+ * to its wait.  If switching is refused the call goes on, as it might not have waited. */
 int
 plus_give_way(struct plus_scheduler *sched)
 {
@@ -116,7 +118,7 @@ plus_give_way(struct plus_scheduler *sched)
         sched->in_callback || sched->turn.trap || task->atomic) {
         return 0;
     }
-    plus_look(sched, plus_now_ns()); /* else it came at the switch, too late to take part in it */
+    plus_look(sched, plus_now_ns()); /* now, because at the switch it would be too late */
     int result = plus_sleep_until(sched, 0);
 
     sched->io.eager = task;
@@ -150,7 +152,7 @@ has_nothing_to_do(const struct plus_scheduler *sched)
     return sched->io.waiting == 0 && sched->loop.asked == 0;
 }
 
-/* Lets the others run.  0, or -1 with an exception. */
+/* Lets the others run.  Returns 0, or -1 with an exception. */
 static int
 let_others_run(struct plus_scheduler *sched, struct plus_tasklet *hub, bool rest, bool replaced)
 {
@@ -161,13 +163,13 @@ let_others_run(struct plus_scheduler *sched, struct plus_tasklet *hub, bool rest
         sched->loop.rests = false;
     }
     else if (sched->loop.hub == NULL) {
-        sched->loop.hub = hub; /* the other one's loop has ended, or it waits in the midst of it */
+        sched->loop.hub = hub; /* the other hub's loop has ended, or that hub waits in other code */
     }
     Py_XDECREF(result);
     return result != NULL ? 0 : -1;
 }
 
-/* As plus_hub_turn(). */
+/* Returns as plus_hub_turn(). */
 static int
 give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
 {
@@ -185,7 +187,7 @@ give_turns(struct plus_scheduler *sched, struct plus_tasklet *hub, bool ours)
             }
             plus_poller_arm(sched->io.poller, plus_timers_earliest(&sched->parking.timers));
             sched->loop.sleeps = true;
-            sched->loop.look_in = 0; /* the next switch is one that the loop has not given */
+            sched->loop.look_in = 0; /* a switch from now on is not part of a turn */
             plus_stacks_settle(&sched->stacks);
             return 0;
         }
@@ -213,7 +215,7 @@ plus_hub_turn(struct plus_scheduler *sched, bool ours)
     int result = give_turns(sched, hub, ours);
 
     if (sched->loop.hub == hub) {
-        sched->loop.hub = NULL; /* it may end, or wait in the midst of its loop */
+        sched->loop.hub = NULL; /* the hub may end, or wait in other code of its loop */
     }
     return result;
 }
@@ -236,7 +238,7 @@ leave_behind(const struct plus_scheduler *sched, struct plus_tasklet *hub)
 {
     if (hub != NULL && hub != sched->running && plus_is_runnable(hub)) {
         plus_queue_remove(hub);
-        Py_DECREF(hub); /* who made it has another one */
+        Py_DECREF(hub); /* its maker has another reference */
     }
 }
 
@@ -246,7 +248,7 @@ plus_hub_after_fork(struct plus_scheduler *sched)
     struct plus_tasklet *own = sched->loop.own_hub;
 
     leave_behind(sched, sched->loop.hub);
-    if (own != sched->loop.hub) { /* it has not begun, or a loop of the program's runs */
+    if (own != sched->loop.hub) { /* our hub has not begun, or a loop of the program runs */
         leave_behind(sched, own);
     }
     if (sched->loop.hub != sched->running) {

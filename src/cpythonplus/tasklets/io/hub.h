@@ -1,8 +1,8 @@
-/* Between the scheduler and the thread's event loop, which sleeps for all of its tasklets.
+/* The link between the scheduler and the thread's event loop, which sleeps for all tasklets of the thread.
  *
- * The tasklet that runs asyncio's loop is the *hub*: one of ours, made when a tasklet first waits for a descriptor,
- * or whichever runs a loop of the program's.  The loop calls plus_hub_turn() when the poller's descriptor is
- * ready; there the other tasklets run, until nothing is runnable any more: only then does the loop sleep.  All with the
+ * The tasklet that runs asyncio's loop is the *hub*: one of ours, made when a tasklet first waits for a descriptor, or
+ * a tasklet that runs a loop of the program.  The loop calls plus_hub_turn() when the poller's descriptor is ready;
+ * there the other tasklets run, until nothing is runnable any more.  Only then does the loop sleep.  Called with the
  * GIL held.
  */
 #ifndef PLUS_TASKLETS_HUB_H
@@ -10,38 +10,38 @@
 
 #include "../core/task.h"
 
-/* Makes those runnable whose time has come or whose descriptors are ready. */
+/* Makes tasklets runnable whose time has come or whose descriptor is ready. */
 void
 plus_look(struct plus_scheduler *sched, uint64_t now_ns);
 
-/* The same, unless it was done just now.  For after a number of switches. */
+/* The same, unless it was done just now; called every few switches. */
 void
 plus_look_soon(struct plus_scheduler *sched);
 
-/* Called by whatever may wait for a descriptor, before it tries: a tasklet that finds its descriptors ready each time lets the
- * others run after some milliseconds.  0, or -1 with an exception that was sent to it. */
+/* Called before a try of any call that may wait for a descriptor: a tasklet that finds its descriptors ready each time
+ * lets the others run after a millisecond.  Returns 0, or -1 with an exception that was sent to it. */
 int
 plus_give_way(struct plus_scheduler *sched);
 
-/* Descriptors were looked at, by whomever: a loop that sleeps or is owed a turn hears of it again. */
+/* Called after descriptors were checked, by any code: a loop that sleeps or is owed a turn is notified again. */
 void
 plus_hub_looked(struct plus_scheduler *sched, uint64_t now_ns);
 
-/* Ends the sleep of the thread's loop, if it sleeps; from any thread. */
+/* Ends the sleep of the thread's loop, if it sleeps; callable from any thread. */
 void
 plus_hub_rouse(struct plus_scheduler *sched);
 
-/* The hub's turn in its loop: runs the other tasklets.  1: call it again soon; 0: when the descriptor is ready;
- * -1: an exception, for the hub.  `ours`: the loop has nothing to do but this. */
+/* The hub's turn in its loop: runs the other tasklets.  1: call it again soon; 0: call it when the descriptor is ready;
+ * -1: an exception, for the hub.  `ours`: our own loop, which has nothing else to do. */
 int
 plus_hub_turn(struct plus_scheduler *sched, bool ours);
 
-/* The loop gave up a turn, or may have: it is to call for one when it next waits. */
+/* The loop may have lost a turn: it is to call for one when it next waits. */
 void
 plus_hub_owe(struct plus_scheduler *sched);
 
-/* In the child of a fork: the loop's descriptors are the parent's, so its hub is left as it is, and another one is
- * begun when needed. */
+/* Called in the child of a fork: the loop's descriptors are the parent's, so its hub is left suspended, and another one
+ * is made when needed. */
 void
 plus_hub_after_fork(struct plus_scheduler *sched);
 

@@ -1,7 +1,7 @@
-/* The functions of cpythonplus.tasklets.io, and what its sockets call for each read and write.
+/* The functions of cpythonplus.tasklets.io, and the calls of its sockets for each read and write.
  *
- * A call that does not wait keeps the GIL: it takes a microsecond or a few, less than to give the GIL up and to
- * get it back.  Beside a thread that computes, every release would cost that thread's whole turn.
+ * A call that does not wait keeps the GIL: it takes a few microseconds, less than giving the GIL up and getting it
+ * back. Beside a CPU-bound thread, every release would cost that thread's whole turn.
  */
 #include "io_py.h"
 
@@ -22,7 +22,7 @@
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
-/* Taken one by one: of what a server in Python does for a request of a few bytes, PyArg_ParseTuple() was a tenth. */
+/* Arguments are parsed one by one: PyArg_ParseTuple() took a tenth of a Python server's time for a small request. */
 static bool
 takes(const char *name, Py_ssize_t given, Py_ssize_t wanted)
 {
@@ -53,14 +53,14 @@ take_size(PyObject *arg, Py_ssize_t *value)
     return *value != -1 || !PyErr_Occurred();
 }
 
-/* A time-out that becomes a dead line when there is something to wait for. */
+/* A time-out that becomes a deadline when the call first waits. */
 struct limit {
     PyObject *timeout;
     uint64_t deadline_ns;
     bool begun;
 };
 
-/* 1: ready; 0: another try is not worth it, an exception is set. */
+/* Waits for the descriptor.  1: ready; 0: give up, an exception is set. */
 static int
 await_ready(struct plus_scheduler *sched, int fd, int events, struct limit *limit)
 {
@@ -76,7 +76,7 @@ await_ready(struct plus_scheduler *sched, int fd, int events, struct limit *limi
     return ready > 0;
 }
 
-/* Flags of calls that never wait, whatever the time-out. */
+/* Flags of calls that never wait, whatever the time-out is. */
 #define AT_ONCE (MSG_DONTWAIT | MSG_ERRQUEUE)
 
 static bool
@@ -91,7 +91,7 @@ may_wait(int flags, PyObject *timeout)
     return !(flags & AT_ONCE) && !is_zero(timeout);
 }
 
-/* What a call that failed is to do: 1 again, 0 nothing, with its exception. */
+/* Decides after a failed call: 1: try again; 0: give up, with an exception. */
 static int
 after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struct limit *limit)
 {
@@ -107,8 +107,8 @@ after_failure(struct plus_scheduler *sched, int fd, int events, int flags, struc
 
 /* ---- reading and writing ---------------------------------------------------------------------- */
 
-/* Whether MSG_WAITALL means anything: not for datagrams, whose sizes the sum would exceed, and with a time-out the
- * standard library's sockets give what is there, too: it would be lost with TimeoutError. */
+/* Whether MSG_WAITALL applies.  It does not for datagrams, because the sum would exceed their sizes.  With a time-out
+ * the standard library's sockets return what has come, too: it would be lost with TimeoutError. */
 static bool
 takes_all(int fd, int flags, PyObject *timeout)
 {
@@ -119,7 +119,7 @@ takes_all(int fd, int flags, PyObject *timeout)
            getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &bytes) == 0 && type == SOCK_STREAM;
 }
 
-/* Bytes that were received, or -1 with an exception. */
+/* Returns the number of bytes received, or -1 with an exception. */
 static ssize_t
 receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
 {
@@ -130,7 +130,7 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
         return -1;
     }
     if (bytes == 0) {
-        return 0; /* as the standard library's sockets */
+        return 0; /* like the standard library's sockets */
     }
     if (flags == 0 && !is_zero(timeout) && plus_poller_is_drained(sched, fd) &&
         !await_ready(sched, fd, PLUS_IO_READ, &limit)) {
@@ -139,7 +139,7 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
     if (flags & MSG_OOB) {
         plus_poller_note_urgent(fd);
     }
-    size_t all = 0; /* more than one read: only with MSG_WAITALL */
+    size_t all = 0; /* exceeds one read only with MSG_WAITALL */
 
     for (;;) {
         if (may_wait(flags, timeout) && plus_give_way(sched) < 0) {
@@ -159,7 +159,7 @@ receive(int fd, void *buffer, size_t bytes, int flags, PyObject *timeout)
     }
 }
 
-/* `stream`: less than was asked for means that there is no more now (epoll(7)). */
+/* On a stream, a read of less than was asked for means that there is no more now (epoll(7)). */
 static void
 note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
 {
@@ -168,8 +168,9 @@ note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
     }
 }
 
-/* Most of what comes is shorter than what was asked for: an object of the right size and a copy cost less than one that
- * is made too large and then shrunk.  Not where others run between two reads, who would read into it as well. */
+/* Most reads return less than was asked for.  An object of the right size and a copy cost less than one that is made
+ * too large and then shrunk.  Not used with several reads: other tasklets run between them, and would read into it
+ * too. */
 static char scratch[8192];
 
 static PyObject *
@@ -242,7 +243,7 @@ io_recv_into(PyObject *module, PyObject *args)
     return result;
 }
 
-/* Sends once, or until all is sent.  Bytes sent, or -1 with an exception. */
+/* Sends once, or until all is sent.  Returns the number of bytes sent, or -1 with an exception. */
 static ssize_t
 transmit(int fd, const char *data, size_t bytes, int flags, PyObject *timeout, bool all)
 {
@@ -305,7 +306,7 @@ io_sendall(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 
 /* ---- accepting -------------------------------------------------------------------------------- */
 
-/* What the standard library makes of it; None for the families that are left to it. */
+/* Returns the standard library's form of the address; None for families that are left to the library. */
 static PyObject *
 address_of(const struct sockaddr_storage *address, socklen_t bytes)
 {
@@ -458,7 +459,7 @@ io_turn(PyObject *module, PyObject *ours)
     return again < 0 ? NULL : PyBool_FromLong(again);
 }
 
-/* What a signal's handler raises may leave Python code at any of its instructions: only here is it not too late. */
+/* A signal handler's exception may leave Python code at any of its instructions; only C code here can still react. */
 static PyObject *
 io_guard_turns(PyObject *module, PyObject *function)
 {
@@ -470,7 +471,7 @@ io_guard_turns(PyObject *module, PyObject *function)
     return result;
 }
 
-/* sys.unraisablehook takes no arguments that Python code can make. */
+/* Python code cannot make the argument of sys.unraisablehook. */
 static PyObject *
 io_unraisable(PyObject *module, PyObject *args)
 {

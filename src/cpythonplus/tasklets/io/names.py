@@ -1,8 +1,8 @@
 """Names of hosts, looked up in threads while only the tasklet waits.
 
-The functions are those of `socket`, with their arguments, results and exceptions. What needs no
-look-up, such as numeric addresses, is answered at once. The system's resolver cannot be told to
-stop: it goes on in its thread when the tasklet has been killed, and nobody gets the result.
+The functions are those of `socket`, with their arguments, results and exceptions. Arguments that
+need no look-up, such as numeric addresses, are answered at once. The system's resolver cannot be
+stopped: it goes on in its thread when the tasklet has been killed, and its result is dropped.
 """
 
 # The standard library's names and parameters.
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 _NUMERIC = _socket.NI_NUMERICHOST | _socket.NI_NUMERICSERV
-_NOT_LOOKED_UP = ("", "<broadcast>", "localhost")  # by asking others
+_NOT_LOOKED_UP = ("", "<broadcast>", "localhost")  # no other host is asked for these
 _THIS_HOST = ("127.0.0.1", "::1", "localhost")
 
-# As they are before anything is patched.
+# The standard functions, taken before any patch.
 _getaddrinfo = _stock.getaddrinfo
 _gethostbyname = _socket.gethostbyname
 _gethostbyname_ex = _socket.gethostbyname_ex
@@ -95,7 +95,7 @@ def getnameinfo(
     return in_thread(_getnameinfo, sockaddr, flags)
 
 
-# The standard one looks up by gethostbyaddr(): here by the one above.
+# The standard function with our gethostbyaddr().
 getfqdn = standard.function_over(_stock.getfqdn, {**vars(_stock), "gethostbyaddr": gethostbyaddr})
 
 
@@ -105,11 +105,11 @@ def with_number(address: tuple[Any, ...], family: int) -> tuple[Any, ...]:
     if _is_number(host, family):
         return address
     found = getaddrinfo(host, None, family)[0][4]
-    # A scope that came with the name counts when the address says none.
+    # The scope of the name is used if the address has none.
     rest = (*address[1:2], *(address[2:] or found[2:]))
     return (found[0], *rest)
 
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 _functions = (getaddrinfo, gethostbyaddr, gethostbyname, gethostbyname_ex, getnameinfo)
 REPLACEMENTS = {"socket": {function.__name__: function for function in _functions}}

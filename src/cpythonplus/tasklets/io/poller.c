@@ -1,26 +1,27 @@
-/* What is known of each descriptor of a thread, and what of it the kernel knows.
+/* The state of each descriptor of a thread, and its registration in the kernel.
  *
- * A wait: registered first, then looked for an edge that has come already, then parked.  In this order an event
- * between the caller's try and the wait is found either by the look or in the queue.
+ * A wait registers the descriptor first, then checks for an edge that has come already, then parks.  In this order an
+ * event between the caller's try and the wait is found either by the check or in the queue.
  *
  *   UNREGISTERED   The kernel knows nothing of it.
- *   STAYS          Sockets of ours: edges of everything, until plus_poller_forget().  An edge that nobody waits for is
- *                  kept in `readable` and `writable`, and given to the next wait, once.  `drained`: the last read took
- *                  all that there was, and no edge has come since; the next one may wait without a try.  `partial`: a
- *                  short read does not say that any more, since the other side has ended or sent urgent data.
- *   ONCE           Any other descriptor: one event, for all that is waited for at the moment.  When it has come, what
- *                  others still wait for is asked for again.
+ *   STAYS          Sockets of ours: edges of all kinds, until plus_poller_forget().  An edge that no tasklet waits for
+ *                  is kept in `readable` and `writable`, and given to the next wait, once.  `drained`: the last read
+ *                  took all that there was, and no edge has come since; the next read may wait without a try.
+ *                  `partial`: a short read no longer implies `drained`, since the other side has ended or sent urgent
+ *   data. ONCE           Any other descriptor: one event, for all that is waited for at the moment.  When it has come,
+ *                  the events that other tasklets still wait for are requested again.
  *
- * A number may come to mean another file.  `serial` tells them apart: it is in what the kernel gives back, so an
- * event of the file before is dropped, and a wait whose serial has changed ends with EBADF.  forget() is called
- * before the file is closed, by whatever thread, and tells all threads.
+ * A descriptor number may be reused for another file.  `serial` tells the files apart: the kernel returns it with each
+ * event, so an event of the former file is dropped, and a wait whose serial has changed ends with EBADF.
+ * plus_poller_forget() is called before the file is closed, by any thread, and tells all threads.
  *
- * Everybody who waits for an event is woken by it, and tries again.
+ * An event wakes all tasklets that wait for it, and they try again.
  *
- * The table grows while others wait, so no pointer into it is used after a wait.
+ * The table grows while tasklets wait, so no pointer into it is used after a wait.
  *
- * fork: new descriptors, and what is registered is registered again.  What the child has closed wakes who waits
- * for it.  A thread that is gone has its poller still, with the parent's descriptors: what is registered there stays.
+ * fork: the child makes new descriptors, and registers everything again.  If the child has closed a descriptor, the
+ * tasklets that wait for it are woken.  The poller of a thread that is gone still has the parent's descriptors, and its
+ * registrations stay.
  */
 #include "poller.h"
 #include "../scheduling/loop.h"
@@ -42,7 +43,7 @@
 #define EVERYTHING (EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET)
 #define OURS UINT64_C(0xffffffff)
 
-/* Who waits for reading, for writing, for whichever comes first. */
+/* The queues of a descriptor: tasklets that wait to read, to write, or for whichever comes first. */
 enum { READING, WRITING, EITHER, QUEUES };
 
 static const char *const waits[QUEUES] = {
@@ -52,17 +53,17 @@ enum { UNREGISTERED, STAYS, ONCE };
 
 struct watched {
     struct plus_channel *queues[QUEUES]; /* made when first needed */
-    uint32_t serial;                     /* of the file that the number means */
+    uint32_t serial;                     /* of the file that the number refers to */
     uint8_t kind;
-    bool readable, writable; /* an edge has come that nobody waited for */
-    bool drained, partial;   /* a short read need not mean that there is no more */
+    bool readable, writable; /* an edge has come that no tasklet waited for */
+    bool drained, partial;   /* see above */
 };
 
 struct plus_poller {
     struct plus_scheduler *sched;
     int epoll_fd, event_fd, timer_fd;
     uint32_t generation; /* of the process that made them */
-    uint64_t armed_ns;   /* what the timer stands at */
+    uint64_t armed_ns;   /* deadline that the timer is set to */
     struct watched *watched;
     uint32_t room;
 };
@@ -119,7 +120,7 @@ plus_poller_get(struct plus_scheduler *sched)
     }
     poller->sched = sched;
     if (!open_descriptors(poller)) {
-        PyErr_SetFromErrno(PyExc_OSError); /* who accepts connections goes by its errno */
+        PyErr_SetFromErrno(PyExc_OSError); /* servers that accept connections check its errno */
         close_descriptors(poller);
         free(poller);
         return NULL;
@@ -150,9 +151,9 @@ plus_poller_descriptor(const struct plus_poller *poller)
     return poller->epoll_fd;
 }
 
-/* ---- who waits for what ----------------------------------------------------------------------- */
+/* ---- tasklets and their events ---------------------------------------------------------------- */
 
-/* What is known of a descriptor, or NULL. */
+/* Returns the state of a descriptor, or NULL. */
 static struct watched *
 find(struct plus_poller *poller, int fd)
 {
@@ -210,7 +211,7 @@ wake_all(struct watched *watched, int which)
 static int
 tell_kernel(struct plus_poller *poller, int fd, struct watched *watched, uint32_t events);
 
-/* What those who wait, and another one, wait for. */
+/* Returns the events that the waiting tasklets wait for, and `events`. */
 static uint32_t
 wanted(const struct watched *watched, int events)
 {
@@ -222,14 +223,14 @@ wanted(const struct watched *watched, int events)
     return all;
 }
 
-/* The one event is used up, and somebody waits for another one. */
+/* The one event is used up: requests the events that tasklets still wait for. */
 static void
 ask_again(struct plus_poller *poller, int fd, struct watched *watched)
 {
     uint32_t events = wanted(watched, 0);
 
     if (events != 0 && tell_kernel(poller, fd, watched, events | EPOLLONESHOT) < 0) {
-        PyErr_Clear(); /* let them find out what is wrong with it */
+        PyErr_Clear(); /* the tasklets get the error when they try again */
         (void)(wake_all(watched, READING) + wake_all(watched, WRITING));
     }
 }
@@ -239,7 +240,7 @@ handle(struct plus_poller *poller, int fd, struct watched *watched, uint32_t eve
 {
     bool ended = (events & ENDED) != 0;
 
-    /* Once it has ended no edge comes for what is left to read; and a read stops before urgent data. */
+    /* After the end no edge comes for data that is left to read; and a read stops before urgent data. */
     if (ended || (events & EPOLLPRI)) {
         watched->partial = true;
     }
@@ -267,7 +268,7 @@ handle_all(struct plus_poller *poller, const struct epoll_event *events, int cou
             uint64_t number;
             ssize_t got = read((int)fd, &number, sizeof(number));
 
-            (void)got; /* not there any more: fine as well */
+            (void)got; /* an empty descriptor is fine as well */
             if ((int)fd == poller->timer_fd) {
                 poller->armed_ns = PLUS_NO_DEADLINE;
             }
@@ -312,14 +313,14 @@ plus_poller_rouse(struct plus_poller *poller)
     uint64_t one = 1;
     ssize_t put = write(poller->event_fd, &one, sizeof(one));
 
-    (void)put; /* full: it is readable then */
+    (void)put; /* fails if the counter is full: it is readable then */
 }
 
 void
 plus_poller_arm(struct plus_poller *poller, uint64_t deadline_ns)
 {
     if (deadline_ns >= poller->armed_ns) {
-        return; /* an earlier one is harmless */
+        return; /* an earlier time is harmless */
     }
     struct itimerspec at = {
         .it_value = {.tv_sec = (time_t)(deadline_ns / PLUS_NS_PER_S),
@@ -333,7 +334,7 @@ plus_poller_arm(struct plus_poller *poller, uint64_t deadline_ns)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-/* 0, or -1 with OSError: a regular file, for example, cannot be waited for. */
+/* Returns 0, or -1 with OSError: a regular file, for example, cannot be waited for. */
 static int
 tell_kernel(struct plus_poller *poller, int fd, struct watched *watched, uint32_t events)
 {
@@ -342,7 +343,7 @@ tell_kernel(struct plus_poller *poller, int fd, struct watched *watched, uint32_
     int first = watched->kind == UNREGISTERED ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     int rc = epoll_ctl(poller->epoll_fd, first, fd, &event);
 
-    /* It was closed and opened again, or registered by a number that meant the same file. */
+    /* The file was closed and opened again, or registered by another number. */
     if (rc < 0 && errno == (first == EPOLL_CTL_ADD ? EEXIST : ENOENT)) {
         int second = first == EPOLL_CTL_ADD ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
 
@@ -374,7 +375,7 @@ subscribe(struct plus_poller *poller, int fd, struct watched *watched, int event
     return 0;
 }
 
-/* An edge that came after the caller had tried and before it waits; each is told once. */
+/* Takes edges that came after the caller's try and before its wait; each is reported once. */
 static int
 take_ready(struct watched *watched, int events)
 {
@@ -399,7 +400,7 @@ raise_closed(void)
     return -1;
 }
 
-/* The rest of plus_poller_await(): no Python code runs in it before the tasklet waits. */
+/* The second part of plus_poller_await(): no Python code runs in it before the tasklet waits. */
 static int
 await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bool stays,
       bool again)
@@ -410,7 +411,7 @@ await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns, bo
     uint32_t serial = watched->serial;
 
     if (again && subscribe(poller, fd, watched, events, stays) < 0) {
-        return -1; /* its one event may have come already */
+        return -1; /* subscribed again, since its one event may have come already */
     }
     if (stays && (ready = take_ready(watched, events)) != 0) {
         return ready;
@@ -439,7 +440,7 @@ is_ready(void *arg)
     return poll(arg, 1, 0) != 0;
 }
 
-/* In a signal's handler.  As await(). */
+/* Used in a signal handler; returns as await(). */
 static int
 await_beside(int fd, int events, uint64_t deadline_ns)
 {
@@ -454,8 +455,8 @@ await_beside(int fd, int events, uint64_t deadline_ns)
     return over == 1 ? events : over;
 }
 
-/* While the event loop is made other threads run, which may close the descriptor, and perhaps tasklets.  What cannot be
- * waited for makes none: it may be the event loop itself that asks. */
+/* While the event loop is made, other threads run, which may close the descriptor, and perhaps other tasklets.  A
+ * descriptor that cannot be waited for makes no loop: the event loop itself may be asking. */
 int
 plus_poller_await(struct plus_scheduler *sched, int fd, int events, uint64_t deadline_ns,
                   bool stays)
@@ -524,7 +525,7 @@ plus_poller_note_urgent(int fd)
 static void
 forget(struct plus_poller *poller, int fd, struct watched *watched)
 {
-    /* In the child of a fork the pollers of the threads that are gone are the parent's. */
+    /* In the child of a fork, the pollers of threads that are gone have the parent's epoll descriptors. */
     if (watched->kind != UNREGISTERED && poller->generation == plus_fork_generation) {
         struct epoll_event unused;
 
@@ -567,7 +568,7 @@ watch_again(struct plus_poller *poller, int fd, struct watched *watched)
     if (tell_kernel(poller, fd, watched, events) == 0) {
         watched->kind = kind;
     }
-    else { /* closed in the child already: who waits sees that, and nobody waits for ever */
+    else { /* closed in the child already: its tasklets are woken and get the error */
         PyErr_Clear();
         forget(poller, fd, watched);
     }

@@ -1,4 +1,4 @@
-"""Drop-in for `select`: what waits here blocks only the tasklet.
+"""Drop-in for `select` whose waits block only the tasklet.
 
 select(), poll and epoll are the ones below; all other names are those of the standard module.
 """
@@ -16,7 +16,7 @@ from cpythonplus.tasklets.io import _readiness as readiness
 
 __all__ = ["epoll", "poll", "select"]
 
-# What the standard module has before patch() puts ours there.
+# The standard functions, taken before any patch.
 _select, _poll, _epoll = _stock.select, _stock.poll, _stock.epoll
 
 _MOST_S = 2**63 / 1e9
@@ -60,9 +60,9 @@ Lists = tuple[list[Any], list[Any], list[Any]]
 
 
 def _again(things: Any) -> Any:  # noqa: ANN401
-    """Return something that can be gone through more than once."""
+    """Return an iterable that can be iterated more than once."""
     if isinstance(things, (list, tuple)) or not isinstance(things, Iterable):
-        return things  # as it is: fileno() may change a list, and the standard call then sees that
+        return things  # unchanged: fileno() may change a list, which the standard call then sees
     return list(things)
 
 
@@ -103,7 +103,7 @@ def select(
         return found
     watched = _watched(lists) if seconds != 0 else {}
     if seconds is not None and not watched:
-        readiness.pause(seconds)  # a way to sleep
+        readiness.pause(seconds)  # select() used as sleep()
         found = look()
     else:
         found = readiness.until_found(look, partial(_try, lists), watched, seconds)

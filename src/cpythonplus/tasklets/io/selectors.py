@@ -1,4 +1,4 @@
-"""Drop-in for `selectors`: what waits in a selector's select() blocks only the tasklet."""
+"""Drop-in for `selectors` in which a selector's select() blocks only the tasklet."""
 
 import selectors as _stock
 from typing import Any
@@ -37,7 +37,7 @@ class SelectSelector(_stock.SelectSelector):
 
 DefaultSelector = EpollSelector
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 REPLACEMENTS = {
     "select": {name: getattr(select, name) for name in select.__all__},
     "selectors": {name: globals()[name] for name in __all__},

@@ -2,8 +2,8 @@
 
     from cpythonplus.tasklets.io import socket
 
-The class is a subclass of the standard one. Its descriptor never blocks; how long to wait is kept
-here, and waiting is the tasklet's. What is not replaced is the standard module's own.
+The class is a subclass of the standard one. Its descriptor never blocks; the time-out is kept here,
+and only the tasklet waits. All other names are the standard module's own.
 """
 
 # The standard library's names, and the parameters' names that go with them.
@@ -62,7 +62,7 @@ _R = TypeVar("_R")
 _NONBLOCK = _socket.SOCK_NONBLOCK
 _AT_ONCE = _socket.MSG_DONTWAIT | getattr(_socket, "MSG_ERRQUEUE", 0)
 _INET = (_socket.AF_INET, _socket.AF_INET6)
-_ACCEPTED = (*_INET, _socket.AF_UNIX)  # whose addresses the native accept knows
+_ACCEPTED = (*_INET, _socket.AF_UNIX)  # families whose addresses io_accept() returns
 _UNDER_WAY = (errno.EINPROGRESS, errno.EALREADY)
 _LONGEST_S = 9223372036.0  # threading.TIMEOUT_MAX
 
@@ -72,7 +72,7 @@ _proto_of = _socket.socket.proto.__get__
 
 
 def _seconds(value: float | None) -> float | None:
-    """Return a time-out as it is kept, or raise what settimeout() raises."""
+    """Return a time-out in seconds, or raise what settimeout() raises."""
     if value is None:
         return None
     seconds = value if isinstance(value, float) else float(operator.index(value))
@@ -116,14 +116,14 @@ class socket(_stock.socket):
     def _begin(self, timeout: float | None) -> None:
         self._fd = fd = self.fileno()
         self._timeout = timeout
-        # In a Unix socket a read stops where descriptors were sent along.
+        # A Unix socket's read stops at descriptors that were sent along, so it may be short.
         self._is_stream = _type_of(self) == _socket.SOCK_STREAM and _family_of(self) in _INET
-        io_forget(fd)  # what had the number before may have ended without close()
+        io_forget(fd)  # a former file with this number may have been closed without close()
 
     # ---- time-outs ---------------------------------------------------------------------------
 
     def settimeout(self, value: float | None, /) -> None:
-        """Let calls wait for at most so many seconds; None: without limit; 0: not at all."""
+        """Limit the waits of calls, in seconds; None: without limit; 0: no waits."""
         timeout = _seconds(value)
         self._check_open()
         self._timeout = timeout
@@ -138,8 +138,8 @@ class socket(_stock.socket):
         return self._timeout
 
     def setblocking(self, flag: bool, /) -> None:  # noqa: FBT001
-        """Have calls wait without end, or not at all."""
-        super().setblocking(False)  # noqa: FBT003  # also if the descriptor was given away once
+        """Make calls wait without limit, or not at all."""
+        super().setblocking(False)  # noqa: FBT003  # other code may have changed it
         self._timeout = None if flag else 0.0
 
     def getblocking(self) -> bool:
@@ -222,7 +222,7 @@ class socket(_stock.socket):
         *args: "_P.args",
         **kwargs: "_P.kwargs",
     ) -> _R:
-        """Call until it does not find that it would have to wait."""
+        """Call until the call no longer finds that it would have to wait."""
         limit = None
         if self._timeout != 0.0 and not flags & _AT_ONCE:
             io_give_way()
@@ -235,7 +235,7 @@ class socket(_stock.socket):
             limit = self._await(events, limit)
 
     def _await(self, events: int, limit: Limit | None) -> Limit:
-        """Wait until it is ready; the limit is made at the first call and handed on."""
+        """Wait until it is ready; the limit is made at the first call and passed on."""
         limit = limit or Limit(self._timeout)
         io_wait(self._fd, events, limit.left(), True)  # noqa: FBT003
         return limit
@@ -279,9 +279,9 @@ class socket(_stock.socket):
             return errno.EAGAIN
 
     def _connect(self, address: "Address") -> int:
-        """Connect; what is no Exception, TaskletExit above all, closes the socket.
+        """Connect; an exception that is no Exception, like TaskletExit, closes the socket.
 
-        Programs close it where connect() raises OSError, and would leave it to the collector.
+        Programs close it if connect() raises OSError, and would leave it to the collector here.
         """
         try:
             return self._connect_and_wait(address)
@@ -297,12 +297,12 @@ class socket(_stock.socket):
         if self._timeout == 0.0:
             return code
         limit, pause, waited = Limit(self._timeout), 0.0005, False
-        # Asked again, the system says how it went; readiness alone may be that of an earlier try.
+        # Calling again gives the result; readiness alone may be that of an earlier try.
         while code in _UNDER_WAY or code == errno.EAGAIN:
             if code in _UNDER_WAY:
                 self._await(WRITE, limit)
                 waited = True
-            else:  # a Unix socket's listener has no room, and nothing tells when it has
+            else:  # a Unix socket's listener has no room, and nothing notifies us when it has
                 pause = min(pause * 2, 0.05)
                 if limit.left() == 0.0:
                     raise TimeoutError("timed out")
@@ -311,7 +311,7 @@ class socket(_stock.socket):
         return 0 if code == errno.EISCONN and waited else code
 
     def _resolved(self, address: "Address") -> "Address":
-        """Return the address with a number for its host's name: the system's look-up blocks all."""
+        """Return the address with its host's name resolved: the system's look-up would block."""
         if (
             _family_of(self) not in _INET
             or not isinstance(address, tuple)
@@ -330,10 +330,10 @@ class socket(_stock.socket):
         stock = super()._sendfile_use_sendfile.__func__  # type: ignore[misc]
         return standard.function_over(stock, names)(self, *args, **kwargs)
 
-    # ---- the end -----------------------------------------------------------------------------
+    # ---- closing -----------------------------------------------------------------------------
 
     def _real_close(self, _forget: "Callable[[int], None]" = io_forget) -> None:
-        # No globals: it may be called at the interpreter's end.
+        # Uses no globals: it may be called at the interpreter's end.
         fd, self._fd = self._fd, -1
         if fd >= 0:
             _forget(fd)
@@ -344,7 +344,7 @@ class socket(_stock.socket):
         fd, self._fd = self._fd, -1
         if fd >= 0:
             io_forget(fd)
-            with contextlib.suppress(OSError):  # closed by its number already
+            with contextlib.suppress(OSError):  # it may have been closed by its number
                 os.set_blocking(fd, self._timeout is None)
         return super().detach()
 
@@ -356,7 +356,7 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-# What patch() puts in the place of what, by module and name.
+# The replacements of patch(), by module and name.
 REPLACEMENTS = {"socket": {"socket": socket}}
 standard.fill(globals(), _stock)
 globals()["__all__"] = [*_stock.__all__]

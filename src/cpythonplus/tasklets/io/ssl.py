@@ -2,8 +2,8 @@
 
     from cpythonplus.tasklets.io import ssl
 
-OpenSSL works on a descriptor that never blocks; where it wants to read or write, the tasklet waits.
-What is not replaced is the standard module's own: MemoryBIO and SSLObject do no input and output.
+OpenSSL works on a descriptor that never blocks; when it needs to read or write, the tasklet waits.
+All other names are the standard module's own: MemoryBIO and SSLObject do no input and output.
 """
 
 # The standard library's names, and the parameters' names that go with them.
@@ -35,14 +35,14 @@ __all__ = [
 ]
 
 
-# The standard _create() says super(SSLSocket, self), and looks that name up when it is called. It
-# is to find its own class also while patch() has put ours there.
+# The standard _create() uses super(SSLSocket, self), and looks that name up when it is called. It
+# must find its own class even while patch() has put ours there.
 _original_create = vars(_stock.SSLSocket)["_create"]
 _create = standard.function_over(_original_create.__func__, {**vars(_stock)})
 
 
 class _Waiting:
-    """OpenSSL's part of a socket; where that wants to read or write, the tasklet waits."""
+    """OpenSSL's part of a socket; when that needs to read or write, the tasklet waits."""
 
     __slots__ = ("_inner", "_socket")
 
@@ -69,7 +69,7 @@ class _Waiting:
         return self._finish(self._inner.shutdown, (), "The read operation timed out")
 
     def _finish(self, call: "Callable[..., Any]", args: tuple[Any, ...], what: str) -> Any:  # noqa: ANN401
-        """Call until OpenSSL has what it wants."""
+        """Call until OpenSSL needs no more input or output."""
         limit, owner = None, self._socket()
         if owner._timeout != 0.0:  # noqa: SLF001
             io_give_way()
@@ -85,7 +85,7 @@ class _Waiting:
                 io_wait(owner._fd, events, limit.left(), True)  # noqa: FBT003, SLF001
             except TimeoutError:
                 if limit.left() != 0.0:
-                    raise  # somebody else's
+                    raise  # not of this wait
                 raise TimeoutError(what) from None
 
 
@@ -110,7 +110,7 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
         *args: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> "SSLSocket":
-        # No handshake in there: to detach() a socket of ours has its descriptor block.
+        # No handshake in there: detach() of a socket of ours makes its descriptor blocking.
         self: SSLSocket = _create(cls, sock, server_side, False, *args, **kwargs)  # noqa: FBT003
         try:
             os.set_blocking(self._fd, False)
@@ -145,14 +145,14 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...  # noqa: ANN401
 
 
-# What patch() puts in the place of what, by module and name; besides, see switch().
+# The replacements of patch(), by module and name; see also switch().
 REPLACEMENTS = {"ssl": {"SSLSocket": SSLSocket}}
 
 
 def switch(*, on: bool) -> None:
-    """Have the standard contexts, also those that exist, make our sockets, or again their own.
+    """Make the standard contexts, also existing ones, make our sockets, or their own again.
 
-    Not by replacing SSLContext: its methods look up its name for super(), and would find ours.
+    SSLContext is not replaced: its methods look up its name for super(), and would find ours.
     """
     kind = SSLSocket if on else _stock_socket
     create = classmethod(_create) if on else _original_create

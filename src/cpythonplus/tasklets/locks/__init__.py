@@ -1,8 +1,8 @@
 """Locks, conditions and queues that block only the tasklet, and work between threads too.
 
-Re-exports only.  They are drop-ins for those of `threading` and `queue`; the same object may be
-used by tasklets of one thread, tasklets of several threads, and threads that know nothing of
-tasklets.  `patch` puts them in the place of the standard library's.
+This file only re-exports.  The types are drop-ins for those of `threading` and `queue`; the same
+object may be used by tasklets of one thread, tasklets of several threads, and threads that know
+nothing of tasklets.  `patch` replaces the standard library's types by them.
 """
 
 from cpythonplus._native import tasklets_local as local

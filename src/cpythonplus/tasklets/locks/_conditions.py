@@ -1,4 +1,4 @@
-"""What `threading` has beside locks: the standard library's own code over our Lock and RLock."""
+"""The types of `threading` beside locks: the standard library's code over our Lock and RLock."""
 
 import sys
 from collections import deque
@@ -25,14 +25,14 @@ __all__ = [
 _tickets = count()
 
 _REFUSES_NAN = sys.version_info >= (3, 14)
-"""Whether threading.Condition.wait does; before, it did not wait."""
+"""Whether threading.Condition.wait refuses NaN; before, it did not wait then."""
 
 
 class Waiter:
-    """A locked lock that somebody waits for, in a line of such; released by who wakes that one.
+    """A locked lock that a tasklet waits for, in a line of such; releasing it wakes the tasklet.
 
-    Who was woken in vain, as somebody was faster, stands where it stood before: the line is in the
-    order of tickets. So nobody is overtaken for ever.
+    A tasklet that was woken in vain, because another was faster, gets its old place again: the line
+    is in the order of tickets. So no tasklet is overtaken for ever.
     """
 
     __slots__ = ("acquire", "release", "ticket")
@@ -49,7 +49,7 @@ class Waiter:
             for place in range(len(line)):
                 try:
                     later = line[place].ticket > self.ticket
-                except IndexError:  # another thread has woken some
+                except IndexError:  # another thread has woken some waiters
                     break
                 if later:
                     line.insert(place, self)
@@ -60,17 +60,18 @@ class Waiter:
 class Condition(stock.Condition):
     """A condition variable: threading.Condition.
 
-    Those that wait are notified in the order in which they came. Who finds that somebody else was
-    faster and waits again, inside of the same `with`, keeps its place.
+    Waiters are notified in the order in which they came. A waiter that finds that another one was
+    faster, and waits again inside of the same `with`, keeps its place.
 
-    A notification is never lost: one that comes to a waiter that is killed, or whose time is over,
-    goes to the next, or counts.  The lock may be one of the standard library's; to wait for that
-    blocks the whole thread.
+    A notification is never lost: if its waiter is killed, or its time is over, the next waiter gets
+    it, or it counts as in time.  The lock may be one of the standard library's; waiting for such a
+    lock blocks the whole thread.
     """
 
-    _waiters: "deque[Waiter]"  # of the standard class
+    _waiters: "deque[Waiter]"  # an attribute of the standard class
 
-    # Of who has the lock by `with`: its ticket, or -1 before it has waited. Else None.
+    # The ticket of the tasklet that holds the lock by `with`, or -1 before its first wait; else
+    # None.
     _visit: int | None = None
 
     __init__ = stock.rebound(stock.Condition.__init__, RLock=RLock)
@@ -85,10 +86,11 @@ class Condition(stock.Condition):
         self._lock.__exit__(*exception)  # type: ignore[attr-defined]
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Release the lock, wait until notified or for so many seconds, and take the lock again.
+        """Release the lock, wait until notified or timed out, and take the lock again.
 
-        Returns False when the time was over first.  Raises RuntimeError when the lock is not held;
-        what ends the wait otherwise, such as TaskletExit, is raised once the lock is held again.
+        timeout: in seconds; None: without limit.  Returns False if the time was over first.  Raises
+        RuntimeError if the lock is not held; another exception that ends the wait, such as
+        TaskletExit, is raised once the lock is held again.
         """
         if not self._is_owned():  # type: ignore[attr-defined]
             raise RuntimeError("cannot wait on un-acquired lock")
@@ -118,7 +120,7 @@ class Condition(stock.Condition):
         return notified or self._is_notified(waiter)
 
     def _is_notified(self, waiter: Waiter) -> bool:
-        """Return whether a waiter that waits no more had been chosen; forget it."""
+        """Return whether a waiter that has stopped waiting was notified; remove it."""
         try:
             self._waiters.remove(waiter)
         except ValueError:
@@ -145,7 +147,7 @@ class Event(stock.Event):
 
 
 class Barrier(stock.Barrier):
-    """Where a number of tasklets or threads wait for each other: threading.Barrier."""
+    """A meeting point of a number of tasklets or threads: threading.Barrier."""
 
     __init__ = stock.rebound(stock.Barrier.__init__, Condition=Condition, Lock=Lock)
 

@@ -1,8 +1,8 @@
 """Waiting for the end of a thread blocks only the tasklet.
 
-A thread says itself that it ends: the last function of its that is written in Python is replaced.
-Those that began before are looked at now and then.  start() waits as ever: run() is not to return
-in the middle of it, as it does when tasklets wait for locks.
+A thread announces its end itself: the last Python function that it runs is replaced.  Threads that
+began before are checked periodically.  start() waits as usual: run() must not return in the middle
+of it, as it does when tasklets wait for locks.
 """
 
 import _thread
@@ -19,9 +19,9 @@ __all__ = ["switch"]
 
 _LOOK_EVERY_S = 0.02
 
-_waits: dict[int, list[io_delivery]] = {}  # by the id() of each thread that will say its end
-_before: WeakSet[threading.Thread] = WeakSet()  # those that will not
-_stock: dict[str, Any] = {}  # methods of Thread by name, while they are replaced
+_waits: dict[int, list[io_delivery]] = {}  # by id() of each thread that will announce its end
+_before: WeakSet[threading.Thread] = WeakSet()  # threads that will not
+_stock: dict[str, Any] = {}  # standard methods of Thread by name, while they are replaced
 
 
 def _join(self: threading.Thread, timeout: float | None = None) -> None:
@@ -29,7 +29,7 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
     stock = _stock.get("join", threading.Thread.join)
     waits = _waits.get(id(self), [] if self in _before else None)
     if waits is None or not self.is_alive() or self is threading.current_thread():
-        stock(self, timeout)  # it has said its end; or it has not begun
+        stock(self, timeout)  # it has announced its end, or has not begun
         return
     deadline = None if timeout is None else monotonic() + timeout
     ended = io_delivery()
@@ -44,12 +44,12 @@ def _join(self: threading.Thread, timeout: float | None = None) -> None:
     finally:
         if ended in waits:
             waits.remove(ended)
-    # What is left of its end is the interpreter's own.
+    # The rest of the thread's end is the interpreter's own.
     stock(self, None if deadline is None else max(deadline - monotonic(), 0))
 
 
 class _Started:
-    """That a real thread has begun, for which its maker waits: what start() uses of Event."""
+    """The part of Event that start() uses: its maker waits for a real thread to begin."""
 
     __slots__ = ("_is_set", "_lock")
 
@@ -110,7 +110,7 @@ _METHODS = {"start": _start, "join": _join, "_bootstrap_inner": _bootstrap_inner
 
 
 def switch(*, on: bool) -> None:
-    """Replace the methods, or put them back wherever nobody else has replaced them since."""
+    """Replace the methods, or restore them unless other code has replaced them since."""
     if on and threading.Thread.join is not _join:
         _before.update(threading.enumerate())
     for name, method in _METHODS.items():

@@ -1,7 +1,7 @@
-"""Putting these types in the place of those of `threading` and `queue`.
+"""Replacing the types of `threading` and `queue` by these.
 
-See cpythonplus/threads/_patching.py for what is reached and what is not.  What that has put there
-counts as the standard library's: it is replaced too, and comes back with `unpatch`.
+cpythonplus/threads/_patching.py tells what is replaced and what is not.  The native types that it
+has put there count as the standard library's: they are replaced too, and `unpatch` restores them.
 """
 
 import _thread
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["patch", "patched", "unpatch"]
 
-# What programs look for in `_thread`, as its types say that they are from there.
+# The names in `_thread` that programs use, because the types say that they come from there.
 _IN_THREAD: dict[str, object] = {
     "LockType": conditions.Lock,
-    "lock": conditions.Lock,  # the same, from 3.13 on
+    "lock": conditions.Lock,  # the same type, from 3.13 on
     "allocate_lock": conditions.Lock,
     "allocate": conditions.Lock,
     "RLock": conditions.RLock,
@@ -41,7 +41,7 @@ _TYPES: dict[str, object] = {
 
 
 class _Locks(Replacer):
-    """Replaces what threads.patch() does, and perhaps threading.local."""
+    """Replaces what threads.patch() replaces, and optionally threading.local."""
 
     def __init__(self) -> None:
         super().__init__(threads_patching._lock, threads_patching.NAMES)  # noqa: SLF001
@@ -78,9 +78,9 @@ _guarded: set[str] = set()
 
 
 def _guard(name: str) -> None:
-    """Have another patcher refuse while this one is in force.
+    """Make another patcher refuse while this one is in force.
 
-    Its import is no reason to give way: many packages import it only to ask whether it was used.
+    Its import is no reason to unpatch: many packages import it only to ask whether it was used.
     """
     module = sys.modules[name]
     homes = [module, sys.modules[name.partition(".")[0]]]
@@ -105,23 +105,23 @@ def _refusing(name: str, function: "Callable[..., object]") -> "Callable[..., ob
 
 
 def patch(*, local: bool = True, threads: bool = False) -> None:
-    """Have `threading`, `queue` and what was imported from them use these types from now on.
+    """Make `threading`, `queue` and names imported from them use these types from now on.
 
-    So a program's locks, conditions and queues block only the tasklet.  Replaced are Lock, RLock,
-    Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and
-    SimpleQueue, as `cpythonplus.threads.patch` does it; where that one was called, its types are
-    replaced. `Thread.join` blocks only the tasklet, too. Objects that exist go on working, and
-    block their whole thread.
+    So a program's locks, conditions and queues block only the tasklet.  Lock, RLock, Condition,
+    Semaphore, BoundedSemaphore, Event, Barrier, Queue, LifoQueue, PriorityQueue and SimpleQueue are
+    replaced in the way of `cpythonplus.threads.patch`; if that was called, its types are replaced.
+    `Thread.join` blocks only the tasklet too. Existing objects go on working, and block their whole
+    thread.
 
     May be called again, by any thread.  The sooner it is called, the more it reaches.
 
     Args:
         local: also replace `threading.local`, so that its values are each tasklet's own.
-        threads: have threads that are started be tasklets of the thread that starts them. They all
-            take turns in it, where they wait: one that computes, or blocks in C, stops the others.
+        threads: make new threads tasklets of the thread that starts them. They take turns in it
+            whenever they wait: one that computes, or blocks in C, stops the others.
 
-    Raises UnsupportedPlatform where another package (gevent, eventlet) has replaced the
-    interpreter's locks.
+    Raises UnsupportedPlatform if another package (gevent, eventlet) has replaced the interpreter's
+    locks.
     """
     threads_patching.refuse_green_threads()
     for name in threads_patching.GREEN_PATCHERS - _guarded:
@@ -142,7 +142,7 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
 
 
 def unpatch() -> None:
-    """Restore what ``patch`` replaced, wherever no other code has replaced it since.
+    """Restore what ``patch`` replaced, unless other code has replaced it since.
 
     Objects that exist go on working.  Does nothing when not patched.
     """

@@ -1,4 +1,4 @@
-"""Queues: the standard library's own code over our locks, and one that needs no lock."""
+"""Queues: the standard library's own code over our locks, and a queue that needs no lock."""
 
 import sys
 from collections import deque
@@ -33,7 +33,7 @@ if sys.version_info >= (3, 13):
 else:
 
     class _Gate(Condition):
-        """Lets nobody pass, waiting or not, once what it stands for will not come any more."""
+        """A condition that raises ShutDown, with or without a wait, once `is_over` is true."""
 
         def __init__(self, lock: Any, is_over: "Callable[[], bool]") -> None:  # noqa: ANN401
             super().__init__(lock)
@@ -64,9 +64,9 @@ else:
             self.not_empty = _Gate(self.mutex, lambda: self.is_shutdown and not self._qsize())
 
         def shutdown(self, immediate: bool = False) -> None:  # noqa: FBT001, FBT002  # as in 3.13
-            """Have put() raise ShutDown from now on, and get() once nothing is left.
+            """Make put() raise ShutDown from now on, and get() once nothing is left.
 
-            immediate: forget what is left; it counts as done.
+            immediate: drop the items that are left; they count as done.
             """
             with self.mutex:
                 self.is_shutdown = True
@@ -153,7 +153,7 @@ class SimpleQueue(Generic[_T]):
                 if standing:
                     in_time = self._wait_once(waiter, end)
                     standing = not in_time
-                else:  # somebody was faster; an item may have come before the waiter stands there
+                else:  # another tasklet was faster; check for new items after queueing again
                     waiter.stand_in(self._waiters, again=True)
                     standing = True
         finally:
@@ -169,7 +169,7 @@ class SimpleQueue(Generic[_T]):
         try:
             self._waiters.remove(waiter)
         except ValueError:
-            if self._items and not served:  # it was woken for one that it does not take
+            if self._items and not served:  # it was woken for an item that it does not take
                 self._wake()
 
     def _wake(self) -> None:

@@ -1,4 +1,4 @@
-"""What one lock counts about the waiting for it."""
+"""The statistics of the waits for one lock."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ __all__ = ["LockStatistics"]
 
 @dataclass(frozen=True, slots=True)
 class LockStatistics(Data):
-    """What tasklets and threads went through at one Lock or RLock since it was made.
+    """The waits of tasklets and threads at one Lock or RLock since it was made.
 
     An acquisition that finds the lock free does not wait and is not counted, so counting costs it
     nothing.  Counters go on from zero after 2**32 - 1.
 
-    waits: how often one began to wait.  timeouts: waits ended by their time-out.  hand_overs: how
+    waits: number of waits that began.  timeouts: waits ended by their time-out.  hand_overs: how
     often the lock went straight to the first waiter, instead of becoming free.  in_vain: how often
-    a waiter was woken and found that somebody else had been faster.  waiting: how many wait now.
+    a woken waiter found that another one had been faster.  waiting: how many wait now.
     """
 
     waits: int = 0

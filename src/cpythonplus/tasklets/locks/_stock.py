@@ -1,4 +1,4 @@
-"""The standard library's own classes, whatever a `patch()` has put in their place, to build on."""
+"""The standard library's own classes as base classes, even if a `patch()` has replaced them."""
 
 import queue
 import sys
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-def _stock(module: Any, name: str) -> Any:  # noqa: ANN401  # a class that mypy is told of above
+def _stock(module: Any, name: str) -> Any:  # noqa: ANN401  # a class, typed above for mypy
     found = original(module, name)
     if not isinstance(found, type) or found.__module__ != module.__name__:
         raise UnsupportedPlatform(

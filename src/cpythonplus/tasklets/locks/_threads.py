@@ -1,8 +1,8 @@
 """Threads as tasklets: `threading.Thread` starts a tasklet of the thread that calls start().
 
-Replaced is what `threading` builds its class from: the functions of `_thread` that start a thread,
-tell which one runs, and tell its end.  So Thread, Timer, executors and their subclasses stay what
-they are.  A Thread object that was made before is started as ever.
+The functions of `_thread` that `threading` uses to start a thread, to tell the running one, and to
+tell its end are replaced.  So Thread, Timer, executors and their subclasses stay what they are.  A
+Thread object that was made before starts a real thread.
 """
 
 import _thread
@@ -18,12 +18,12 @@ from cpythonplus.tasklets.locks._conditions import Event, Lock
 
 __all__ = ["REPLACEMENTS", "stay_known"]
 
-_idents: dict[tasklet, int] = {}  # of the tasklets that are threads
-_handles: dict[tasklet, Any] = {}  # theirs, from 3.13 on
+_idents: dict[tasklet, int] = {}  # the tasklets that are threads
+_handles: dict[tasklet, Any] = {}  # their handles, from 3.13 on
 
 _stock_ident: Callable[[], int] = original(_thread, "get_ident")  # type: ignore[assignment]
 _waiting_at_exit = False
-_forked_by: tasklet | None = None  # that is all that goes on of its process
+_forked_by: tasklet | None = None  # in a child: the only tasklet of the parent that goes on
 
 
 def get_ident() -> int:
@@ -37,7 +37,7 @@ def _begin(
     name: object,
     handle: Any = None,  # noqa: ANN401
 ) -> int:
-    """Have a tasklet call something, and then `ended`; return its number."""
+    """Make a tasklet that calls `call`, and then `ended`; return its number."""
     _wait_at_exit()
 
     def body() -> None:
@@ -45,11 +45,11 @@ def _begin(
             call()
         except SystemExit:
             pass
-        except BaseException as error:  # noqa: BLE001  # as of a thread
+        except BaseException as error:  # noqa: BLE001  # reported as for a thread
             io_unraisable(error, name)
         finally:
             if getcurrent() is _forked_by:
-                os._exit(0)  # as the only thread that a process has when it ends
+                os._exit(0)  # as a process ends with its only thread
             _idents.pop(getcurrent(), None)
             _handles.pop(getcurrent(), None)
             ended()
@@ -63,11 +63,11 @@ def _begin(
 
 
 def _wait_at_exit() -> None:
-    """Have the interpreter's end wait for those that are no daemons, as for threads."""
+    """Make the interpreter's end wait for the tasklets that are not daemons, as for threads."""
     global _waiting_at_exit  # noqa: PLW0603
     if not _waiting_at_exit:
         _waiting_at_exit = True
-        # The last one to be called: executors tell theirs by such a function that they are to end.
+        # Called last: executors tell their threads to end by such a function.
         threading._register_atexit(_end_all)  # type: ignore[attr-defined]  # noqa: SLF001
         calls = threading._threading_atexits  # type: ignore[attr-defined]  # noqa: SLF001
         calls.insert(0, calls.pop())
@@ -92,7 +92,7 @@ def _forget(gone: list[tasklet]) -> None:
 
 
 def _after_fork() -> None:
-    """Have the child go on with the thread that forked alone."""
+    """Make only the thread that forked go on in the child."""
     global _forked_by  # noqa: PLW0603
     me, main = getcurrent(), getmain()
     _forget([task for task in _idents if task is not me and task.thread_id != me.thread_id])
@@ -110,7 +110,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def stay_known() -> None:
-    """Have threads that are tasklets keep their numbers after unpatch()."""
+    """Make threads that are tasklets keep their numbers after unpatch()."""
     if _idents:
         threading.get_ident = get_ident
 
@@ -135,7 +135,7 @@ if sys.version_info >= (3, 13):
             self._end.set()
 
         def set_done_at_fork(self) -> None:
-            """Its thread is not there in the child, and may have been about to say its end."""
+            """Mark a thread as ended that is not in the child; it may have been about to end."""
             lock = self._end._cond._lock  # type: ignore[attr-defined]  # noqa: SLF001
             if lock.locked():
                 lock._at_fork_reinit()  # noqa: SLF001
@@ -153,7 +153,7 @@ if sys.version_info >= (3, 13):
         handle.ident = _begin(function, handle._set_done, function, handle)  # noqa: SLF001
         return handle
 
-    # By its name in `threading`.
+    # The replacements, by their names in `threading`.
     REPLACEMENTS: dict[str, object] = {
         "_start_joinable_thread": _start_joinable_thread,
         "_ThreadHandle": _Handle,
@@ -162,7 +162,7 @@ if sys.version_info >= (3, 13):
 else:
     _stock_start: Any = original(_thread, "start_new_thread")
     _stock_sentinel: Any = original(_thread, "_set_sentinel")
-    _sentinels: dict[tasklet, Lock] = {}  # released at the ends of tasklets that are threads
+    _sentinels: dict[tasklet, Lock] = {}  # released when the tasklets that are threads end
 
     def _set_sentinel() -> Any:  # noqa: ANN401
         task = getcurrent()

@@ -1,4 +1,4 @@
-/* Waiting for locks, and passing them on. */
+/* Waiting for locks, and passing them on to waiters. */
 #include "locks.h"
 
 #include "../../_base/process/clock.h"
@@ -6,10 +6,10 @@
 #include "../core/lists.h"
 #include "../scheduling/switching.h"
 
-/* Who has waited for longer is handed the lock. */
+/* A waiter that has waited for longer is handed the lock. */
 #define STARVING_NS PLUS_NS_PER_MS
 
-/* So many exceptions a tasklet ignores that has to have its lock back. */
+/* plus_task_lock_insist() gives up after this many tries that end with an exception. */
 #define PATIENCE 3
 
 const char plus_acquiring[] = "acquiring";
@@ -27,7 +27,7 @@ plus_task_lock_is_locked(const struct plus_task_lock *lock)
     return lock->locked && !is_orphaned(lock);
 }
 
-/* Gives who had an RLock. */
+/* Clears the ownership of an RLock; returns the former owner. */
 static struct plus_tasklet *
 disown(struct plus_task_lock *lock)
 {
@@ -78,13 +78,14 @@ plus_task_lock_pass_on(struct plus_task_lock *lock)
         return;
     }
     lock->locked = false;
-    if (!is_woken(lock)) { /* one is enough: it wakes the next when it goes without the lock */
+    /* one woken waiter is enough: it wakes the next if it does not take the lock */
+    if (!is_woken(lock)) {
         lock->woken_generation = plus_fork_generation + 1;
         plus_unpark(first);
     }
 }
 
-/* The running tasklet, which was woken, goes without what it was woken for. */
+/* The running tasklet was woken, but leaves without the lock: passes it on. */
 static void
 renounce(struct plus_task_lock *lock, const struct plus_tasklet *task)
 {
@@ -99,7 +100,7 @@ renounce(struct plus_task_lock *lock, const struct plus_tasklet *task)
     }
 }
 
-/* Whether the running tasklet, which was woken, has the lock now. */
+/* Returns whether the running tasklet, which was woken, has the lock now. */
 static bool
 arrive(struct plus_task_lock *lock, const struct plus_tasklet *task)
 {
@@ -114,7 +115,8 @@ arrive(struct plus_task_lock *lock, const struct plus_tasklet *task)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-/* Once the interpreter finalises no other thread runs Python code: see threads/waiting/waiting.c. */
+/* Whether nobody can end the wait: once the interpreter finalises, no other thread runs Python code (see
+ * threads/waiting/waiting.c). */
 static bool
 is_hopeless(const struct plus_scheduler *sched, uint64_t deadline_ns)
 {
@@ -134,8 +136,8 @@ is_heir(struct plus_tasklet *task, void *lock)
     return ((struct plus_task_lock *)lock)->heir == task;
 }
 
-/* Whether the heir cannot run before what asks for the lock is over: a callback or a signal's handler in the same thread,
- * or something inside the heir's own wait. */
+/* Whether the heir cannot run before the code that asks for the lock is over: a callback or a signal handler in the
+ * same thread, or code inside the heir's own wait. */
 static bool
 heir_is_behind(struct plus_scheduler *sched, struct plus_task_lock *lock)
 {
@@ -146,7 +148,8 @@ heir_is_behind(struct plus_scheduler *sched, struct plus_task_lock *lock)
            (is_heir(sched->main, lock) || plus_scheduler_each(sched, is_heir, lock));
 }
 
-/* Such an heir loses the lock, which would be waited for in vain; it comes and tries, like one that was woken. */
+/* Tries to take the lock.  An heir that cannot run first loses it, since waiting for it would be in vain; it tries
+ * again later, like a woken waiter. */
 static bool
 try_it(void *argument)
 {
@@ -163,7 +166,7 @@ try_it(void *argument)
     return true;
 }
 
-/* Other threads can free it. */
+/* Waits without switching, since other threads can free the lock. */
 static int
 wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t deadline_ns)
 {
@@ -187,13 +190,13 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
         return -1;
     }
     if (try_it(lock)) {
-        return 1; /* to make a scheduler may run finalisers */
+        return 1; /* making the scheduler may have run finalisers, which freed it */
     }
     if (sched->in_callback) {
         return wait_beside(sched, lock, deadline_ns);
     }
     if (!PyObject_GC_IsTracked((PyObject *)lock)) {
-        PyObject_GC_Track(lock); /* now it is part of cycles */
+        PyObject_GC_Track(lock); /* with a waiter it can be part of cycles */
     }
     lock->waits++;
     for (;;) {

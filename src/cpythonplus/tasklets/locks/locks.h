@@ -1,15 +1,14 @@
-/* The lock under Lock and RLock: tasklets of one thread or of several, and threads without tasklets, wait for it
- * in plus_park().
+/* The lock under Lock and RLock.  Tasklets of one thread or of several, and threads without tasklets, wait for it in
+ * plus_park().
  *
- * All with the GIL held, which is what guards every field; it is given up only where a whole thread has nothing to
- * run.
+ * Called with the GIL held, which guards every field; it is given up only if a whole thread has nothing to run.
  *
- * Who waits is served in order.  A lock is *handed over* to the first waiter, never being free, if that is of the
- * releasing thread, which could otherwise take it again before the waiter runs, or if it has waited for long.  Else
- * the lock becomes free and the waiter is woken: to hand it to another thread, which first has to get the GIL, would
- * make everybody wait for that.  A waiter that comes too late waits on at the head.
+ * Waiters are served in order.  A lock is *handed over* to the first waiter, without becoming free, in two cases: the
+ * waiter belongs to the releasing thread, which could otherwise take the lock again before the waiter runs; or it has
+ * waited for long.  Otherwise the lock becomes free and the waiter is woken: after a hand-over to another thread, which
+ * first has to get the GIL, everybody would wait for that.  A waiter that comes too late waits on at the head.
  *
- * fork: in the child a lock is free whose owner was of another thread, and so is one on its way to such a one.
+ * fork: in the child a lock is free if its owner, or its heir, was in another thread.
  */
 #ifndef PLUS_TASKLETS_LOCKS_H
 #define PLUS_TASKLETS_LOCKS_H
@@ -17,21 +16,20 @@
 #include "../scheduling/parking.h"
 
 struct plus_task_lock {
-    struct plus_channel queue; /* who waits; its head is the object's */
-    uint64_t thread; /* number of the owner's thread; 0 while on its way to another thread */
+    struct plus_channel queue; /* the waiters; its object head is the lock's */
+    uint64_t thread; /* identity of the owner's thread; 0 while on its way to another thread */
     struct plus_tasklet *owner; /* of an RLock; strong */
     struct plus_tasklet
-        *heir;           /* was given it and has not run since; borrowed, only to be compared */
-    unsigned long count; /* of an RLock's acquisitions */
-    uint32_t heir_generation; /* of the process, when the lock went to the heir */
-    uint32_t
-        woken_generation; /* generation + 1 when one was woken that has not run since; 0: nobody */
+        *heir;           /* was handed the lock and has not run since; borrowed, only compared */
+    unsigned long count; /* acquisitions of an RLock */
+    uint32_t heir_generation;  /* of the process in which the lock went to the heir */
+    uint32_t woken_generation; /* generation + 1 if a woken waiter has not run since; 0: none */
     uint32_t waits, timeouts, hand_overs, in_vain; /* counted since it was made */
     bool locked;
-    bool hand_over; /* the head has been woken in vain for long */
+    bool hand_over; /* the head has been woken in vain for long: hand over to it */
 };
 
-/* Takes it if it is free or left behind by a fork. */
+/* Takes the lock if it is free or left behind by a fork. */
 bool
 plus_task_lock_try_slowly(struct plus_task_lock *lock);
 
@@ -46,26 +44,26 @@ plus_task_lock_try(struct plus_task_lock *lock)
     return plus_task_lock_try_slowly(lock);
 }
 
-/* Whether somebody has it who can give it back. */
+/* Whether the lock has an owner that can release it. */
 bool
 plus_task_lock_is_locked(const struct plus_task_lock *lock);
 
-/* For a lock that could not be taken.  Waits until it is the running tasklet's (1), the dead line has passed (0; dead
- * line 0: at once), or an exception arrives (-1), which may also be that nothing may block here.  Whatever the
- * exception comes across, the lock does not stay with who got it. */
+/* Waits for a lock that could not be taken.  1: the running tasklet has it; 0: the deadline has passed (deadline 0: at
+ * once); -1 with an exception, also if blocking is not allowed here.  Whenever the exception comes, the lock does not
+ * stay with the tasklet. */
 int
 plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns);
 
-/* Waits on when exceptions arrive, so that the lock is held when they are raised.  0; -1 with the exception; -2: the
- * third one came or nothing may block here, and the lock is not held. */
+/* Keeps waiting when exceptions arrive, so that the lock is held when they are raised.  0; -1 with the exception; -2:
+ * the third one came or blocking is not allowed here, and the lock is not held. */
 int
 plus_task_lock_insist(struct plus_task_lock *lock);
 
-/* Somebody waits: gives it to the first, or wakes that. */
+/* Hands the lock to the first waiter, or wakes it; there must be one. */
 void
 plus_task_lock_pass_on(struct plus_task_lock *lock);
 
-/* The lock is held. */
+/* Releases the lock, which must be held. */
 static inline void
 plus_task_lock_release(struct plus_task_lock *lock)
 {
@@ -77,14 +75,14 @@ plus_task_lock_release(struct plus_task_lock *lock)
     }
 }
 
-/* Free, and who waits looks again. */
+/* Makes the lock free; its waiters try again. */
 void
 plus_task_lock_reinit(struct plus_task_lock *lock);
 
-/* In the child of a fork: lets this thread's tasklets look again at the locks that nobody can give back. */
+/* Called in the child of a fork: this thread's tasklets try the locks again that nobody can release. */
 void
 plus_task_locks_after_fork(struct plus_scheduler *sched);
 
-extern const char plus_acquiring[]; /* what is said of who waits for a lock */
+extern const char plus_acquiring[]; /* a dump's words for a tasklet that waits for a lock */
 
 #endif

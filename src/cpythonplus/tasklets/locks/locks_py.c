@@ -21,7 +21,7 @@ self_of(PyObject *op)
 
 /* ---- making and ending ------------------------------------------------------------------------ */
 
-/* Code that makes locks for others: the code that called it is what tells them apart. */
+/* Whether this code makes locks for its callers: the calling code tells such locks apart. */
 static bool
 makes_for_others(PyCodeObject *code)
 {
@@ -48,7 +48,7 @@ note_maker(PyCodeObject *code, int offset, void *arg)
     return !makes_for_others(code);
 }
 
-/* The garbage collector sees it from its first waiter on, if not at once. */
+/* Makes a lock.  The garbage collector tracks it from its first waiter on, if not at once. */
 static PyObject *
 make(PyTypeObject *type)
 {
@@ -94,7 +94,7 @@ lock_dealloc(PyObject *op)
     Py_TYPE(op)->tp_free(op);
 }
 
-/* ---- what both have --------------------------------------------------------------------------- */
+/* ---- common to both --------------------------------------------------------------------------- */
 
 static inline int
 lock_take(PyObject *op, uint64_t deadline_ns)
@@ -189,7 +189,7 @@ lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *
     return make((PyTypeObject *)type);
 }
 
-/* For conditions: the lock is held afterwards, whatever is raised. */
+/* For conditions: the lock is held afterwards, whatever exception is raised. */
 static PyObject *
 lock_acquire_restore(PyObject *op, PyObject *ignored)
 {
@@ -251,7 +251,7 @@ rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     PyObject *made = make(type);
 
-    /* Its owner may be part of a cycle. */
+    /* The owner may be part of a cycle. */
     if (made != NULL && !PyObject_GC_IsTracked(made)) {
         PyObject_GC_Track(made);
     }
@@ -281,7 +281,7 @@ begin(struct plus_task_lock *lock, struct plus_tasklet *owner, unsigned long cou
     lock->count = count;
 }
 
-/* 1: acquired; 0: timed out; -1 with an exception. */
+/* Returns 1: acquired; 0: timed out; -1 with an exception. */
 static int
 rlock_take(PyObject *op, uint64_t deadline_ns)
 {
@@ -371,7 +371,7 @@ rlock_release_save(PyObject *op, PyObject *ignored)
     PyObject *saved = NULL;
     unsigned long count;
 
-    do { /* a collection may run code that releases it meanwhile */
+    do { /* a collection may run code that changes the lock meanwhile */
         Py_XDECREF(saved);
         if (refuse_release(lock)) {
             return NULL;

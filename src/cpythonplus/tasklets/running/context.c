@@ -1,24 +1,24 @@
-/* The context (contextvars) that a tasklet runs in: looking at it, setting it, running code in it.
+/* The context (contextvars) that a tasklet runs in: reading it, setting it, running code in it.
  *
- * Where it is: of the running tasklet in the thread state; of any other in its fiber, from where the switch loads it.
- * Each place has a reference of its own, and a switch moves it.  A tasklet gets a copy of the context of who gives it
- * its arguments, unless it was given one before (own_context).
+ * The running tasklet's context is in the thread state; any other's is in its fiber, from which the switch loads it.
+ * Each place has a reference of its own, and a switch moves it.  A tasklet gets a copy of the context of the code that
+ * gives it its arguments, unless it was given one before (own_context).
  *
- * A tasklet's context is never *entered* in the sense of Context.run(): several tasklets may have the same one.  So it
- * is put into the thread state as it is.  One in which Context.run() is going on is not replaced: at its end
- * that would find another one than it has entered.
+ * A tasklet's context is never *entered* in the sense of Context.run(), because several tasklets may have the same one.
+ * It is put into the thread state directly.  A context that Context.run() has entered is not replaced: at its end
+ * Context.run() would find another one than it has entered.
  *
- * Who may set it: the tasklet itself; anybody in its thread; from another thread only that of one which is in no
- * queue, as others may be running by the time that it is set.
+ * A context may be set by the tasklet itself and by any code in its thread.  Another thread may set it only for a
+ * tasklet that is in no queue, as the tasklet might run before it is set.
  *
- * context_run() exchanges it around one call.  The call may switch: other tasklets load their own, and the exchange
- * is undone by the same tasklet.
+ * context_run() exchanges the context around one call.  The call may switch: other tasklets load their own, and the
+ * same tasklet undoes the exchange.
  *
  * Semantics and wording: Stackless Python 3.8, Stackless/module/taskletobject.c.
  */
 #include "context.h"
 
-/* Where its context is kept now. */
+/* Returns the tasklet's context from its present place. */
 static PyObject *
 context_of(const struct plus_tasklet *task)
 {
@@ -41,7 +41,7 @@ plus_tasklet_context_id(PyObject *op, void *ignored)
     return context != NULL ? PyLong_FromVoidPtr(context) : Py_NewRef(Py_None);
 }
 
-/* Whether Context.run() of it is going on.  Asked of the interpreter: the flag is private, and where it lies has
+/* Whether Context.run() has entered it.  The interpreter is asked, because the flag is private and its offset has
  * changed. */
 static bool
 is_entered(PyObject *context)
@@ -71,7 +71,7 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
         return refuse_other_thread();
     }
     if (old != NULL && is_entered(old)) {
-        /* Its Context.run() would find another context than the one that it has entered. */
+        /* At its end Context.run() would find another context than the one that it has entered. */
         PyErr_SetString(PyExc_RuntimeError, "the current context of the tasklet has been entered");
         return NULL;
     }
@@ -87,7 +87,7 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
     return Py_NewRef(op);
 }
 
-/* The context that context_run() uses, made if there is none yet; a new reference. */
+/* Returns the context for context_run(), made if there is none yet; a new reference. */
 static PyObject *
 context_to_run_in(struct plus_tasklet *task)
 {
@@ -107,7 +107,7 @@ context_to_run_in(struct plus_tasklet *task)
         Py_XDECREF(plus_pystate_exchange_context(task->sched->tstate, Py_NewRef(context)));
     }
     else {
-        PyObject *old = task->fiber.state.context; /* code may have set one while this was made */
+        PyObject *old = task->fiber.state.context; /* other code may have set one meanwhile */
 
         task->own_context = true;
         task->fiber.state.context = Py_NewRef(context);
@@ -134,7 +134,7 @@ plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, 
     if (context == NULL) {
         return NULL;
     }
-    /* The call may switch; when it comes back, this tasklet runs again, in this thread. */
+    /* The call may switch; when it returns, this tasklet runs again, in this thread. */
     PyObject *old = plus_pystate_exchange_context(tstate, context);
     PyObject *result = PyObject_Vectorcall(args[0], args + 1, (size_t)count - 1, kwnames);
     PyObject *left = plus_pystate_exchange_context(tstate, old);

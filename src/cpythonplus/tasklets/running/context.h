@@ -1,10 +1,10 @@
-/* A tasklet's context: methods and attributes of the type; prototypes as its tables want them. */
+/* A tasklet's context: methods and attributes of the type, with the prototypes that its tables need. */
 #ifndef PLUS_TASKLETS_CONTEXT_H
 #define PLUS_TASKLETS_CONTEXT_H
 
 #include "../core/task.h"
 
-/* id() of its context, or None when it has none yet. */
+/* Returns id() of its context, or None if it has none yet. */
 PyObject *
 plus_tasklet_context_id(PyObject *op, void *ignored);
 PyObject *

@@ -1,11 +1,11 @@
-/* The type `local`: attributes that each tasklet has for itself.
+/* The type `local`: each tasklet has its own attributes of the object.
  *
- * The values are kept here, by a weak reference to their tasklet, whose callback forgets them.  Before each look-up
- * the running tasklet's dict is put where the interpreter expects the object's; it is read there before any Python code
- * runs, so that nothing has to be locked.
+ * `values` has each tasklet's dict, by a weak reference to the tasklet, whose callback removes it.  Before each
+ * look-up the running tasklet's dict is put where the interpreter expects the object's dict.  The interpreter reads it
+ * there before any Python code runs, so no lock is needed.
  *
- * `user` says whose dict that is.  It is the very reference whose callback forgets the dict, and no other one: a
- * collection clears references with callbacks first, and from 3.14 on those without only after the finalizers, in which a
+ * `user` says whose dict that is.  It is the very reference whose callback removes the dict: a collection clears
+ * references with callbacks first, and from 3.14 on references without callbacks only after the finalisers, in which a
  * tasklet still runs.
  */
 #include "local_py.h"
@@ -17,15 +17,15 @@
 #include <stddef.h>
 
 struct local {
-    PyObject_HEAD PyObject *dict; /* of who used it last; borrowed from `values` */
+    PyObject_HEAD PyObject *dict; /* of the last user; borrowed from `values` */
     PyObject *user;               /* weak reference to that tasklet, or NULL */
-    PyObject *values;             /* (weak reference to a tasklet, its dict) by that reference */
+    PyObject *values;             /* weak reference -> (that reference, the tasklet's dict) */
     PyObject *args, *kwargs;      /* for __init__; kwargs may be NULL */
-    Py_ssize_t sweep_at;          /* so many tasklets */
+    Py_ssize_t sweep_at;          /* number of tasklets at which to remove ended ones */
     PyObject *weakrefs;
 };
 
-/* With how many tasklets it begins to look for ended ones. */
+/* The first number of tasklets at which it looks for ended ones. */
 #define SWEEP_FROM 64
 
 static struct local *
@@ -40,12 +40,12 @@ tasklet_of(PyObject *reference)
     return (struct plus_tasklet *)((PyWeakReference *)reference)->wr_object;
 }
 
-/* Callback: the tasklet is gone. */
+/* The callback of a weak reference, when the tasklet is gone. */
 static PyObject *
 forget(PyObject *values, PyObject *reference)
 {
     if (PyDict_DelItem(values, reference) < 0) {
-        PyErr_Clear(); /* swept already */
+        PyErr_Clear(); /* sweep() has removed it already */
     }
     Py_RETURN_NONE;
 }
@@ -71,7 +71,7 @@ has_ended(PyObject *reference)
            tasklet_of(reference)->sched->tstate == NULL;
 }
 
-/* Values may refer to their tasklet, which then outlives its end. */
+/* Removes ended tasklets; values may refer to their tasklet, which then outlives its end. */
 static int
 sweep(struct local *self)
 {
@@ -80,7 +80,7 @@ sweep(struct local *self)
     if (references == NULL) {
         return -1;
     }
-    Py_CLEAR(self->user); /* one that has ended may be bound and run again */
+    Py_CLEAR(self->user); /* a tasklet that has ended may be bound and run again */
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(references); i++) {
         if (has_ended(PyList_GET_ITEM(references, i))) {
             Py_DECREF(forget(self->values, PyList_GET_ITEM(references, i)));
@@ -98,7 +98,7 @@ put_in_place(struct local *self, PyObject *both)
     Py_XSETREF(self->user, Py_NewRef(PyTuple_GET_ITEM(both, 0)));
 }
 
-/* Gives the running tasklet an empty dict.  0, or -1 with an exception. */
+/* Gives the running tasklet an empty dict.  Returns 0, or -1 with an exception. */
 static int
 add_user(struct local *self, struct plus_tasklet *task)
 {
@@ -125,7 +125,7 @@ call_init(PyObject *op, struct plus_tasklet *task)
     initproc init = Py_TYPE(op)->tp_init;
 
     if (init == PyBaseObject_Type.tp_init ||
-        self_of(op)->args == NULL || /* it is garbage, and has been cleared */
+        self_of(op)->args == NULL || /* the object is garbage, and has been cleared */
         init(op, self_of(op)->args, self_of(op)->kwargs) == 0) {
         return 0;
     }
@@ -142,7 +142,7 @@ call_init(PyObject *op, struct plus_tasklet *task)
     return -1;
 }
 
-/* Looks up whom `user` does not stand for. */
+/* Looks up a tasklet that is not `user`, and makes it the user. */
 static int
 find_user(PyObject *op, struct plus_tasklet *task)
 {
@@ -167,11 +167,11 @@ find_user(PyObject *op, struct plus_tasklet *task)
     if (call_init(op, task) < 0) {
         return -1;
     }
-    /* __init__ may have let others run, who used it. */
+    /* __init__ may have let other tasklets run that used the object. */
     return tasklet_of(self->user) == task ? 0 : find_user(op, task);
 }
 
-/* Puts the running tasklet's dict in place.  0, or -1 with an exception. */
+/* Puts the running tasklet's dict in place.  Returns 0, or -1 with an exception. */
 static inline int
 turn_to_user(PyObject *op)
 {
@@ -217,7 +217,7 @@ local_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "Initialization arguments are not supported");
         return NULL;
     }
-    PyObject *values = PyDict_New(); /* before the collector shows the object to anybody */
+    PyObject *values = PyDict_New(); /* made before the collector can show the object to any code */
     struct local *self = values != NULL ? (struct local *)type->tp_alloc(type, 0) : NULL;
 
     if (self == NULL) {
@@ -228,7 +228,7 @@ local_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->kwargs = Py_XNewRef(kwargs);
     self->values = values;
     self->sweep_at = SWEEP_FROM;
-    /* Whoever calls this calls __init__ too. */
+    /* type.__call__ calls __init__ after this. */
     if (add_user(self, sched->running) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -252,7 +252,7 @@ local_clear(PyObject *op)
     self_of(op)->dict = NULL;
     Py_CLEAR(self_of(op)->user);
     if (self_of(op)->values != NULL) {
-        PyDict_Clear(self_of(op)->values); /* its references' callbacks refer to it */
+        PyDict_Clear(self_of(op)->values); /* the references' callbacks hold the dict itself */
     }
     Py_CLEAR(self_of(op)->args);
     Py_CLEAR(self_of(op)->kwargs);

@@ -1,5 +1,5 @@
-/* Tasklets and generators for pickles: what is taken from them and given to them.  The form of a pickle is made in
- * Python (_pickling.py). */
+/* Tasklets and generators for pickles: capturing and restoring their state.  Python code (_pickling/reducing.py) makes
+ * the form of the pickle. */
 #include "pickling_py.h"
 
 #include "../../_interp/facts/facts.h"
@@ -14,7 +14,7 @@
 #include "tasklet.h"
 #include "tasklet_py.h"
 
-/* ---- what a chain may end in ------------------------------------------------------------------- */
+/* ---- the functions that a chain may end in ----------------------------------------------------- */
 
 static int
 add_end(PyObject *owner, const char *name)
@@ -35,7 +35,7 @@ int
 plus_pickling_prepare(PyObject *module)
 {
     static const struct {
-        PyTypeObject *type; /* NULL: the module's */
+        PyTypeObject *type; /* NULL: the module */
         const char *name;
     } all[] = {
         {NULL, "schedule"},
@@ -71,7 +71,7 @@ tasklet_of(PyObject *op)
     return (struct plus_tasklet *)op;
 }
 
-/* Those that _pickling.py knows. */
+/* The flags of _pickling/reducing.py. */
 enum { ATOMIC = 1, IGNORE_NESTING = 2, BLOCK_TRAP = 4, ALIVE = 8, BLOCKED = 16 };
 
 static int
@@ -82,7 +82,7 @@ flags_of(const struct plus_tasklet *task)
            (task->blocked ? BLOCKED : 0);
 }
 
-/* A reference. */
+/* Returns op, or None if it is NULL; no new reference. */
 static PyObject *
 or_none(PyObject *op)
 {
@@ -108,7 +108,7 @@ tasklets_capture(PyObject *module, PyObject *args)
         PyErr_SetString(error, why);
         return NULL;
     }
-    /* Each allocation may run code that has the tasklet go on, so all of it has references. */
+    /* Each allocation may run code that lets the tasklet go on, so each object is held by a reference. */
     PyObject *channel = Py_NewRef(or_none(task->blocked ? (PyObject *)task->channel : NULL));
     PyObject *value = Py_NewRef(task->tempval);
     int flags = flags_of(task);
@@ -181,7 +181,8 @@ tasklets_restore(PyObject *module, PyObject *args)
 
 /* ---- channels ---------------------------------------------------------------------------------- */
 
-/* One that may wait in a channel though it has never run.  Its own state may come before this, or after. */
+/* Returns the tasklet if it may wait in a channel without having run.  Its own state may be set before or after
+ * this. */
 static struct plus_tasklet *
 may_wait(PyObject *op, const struct plus_channel *channel)
 {
@@ -208,7 +209,7 @@ channel_waiting(PyObject *module, PyObject *op)
     }
     struct plus_channel *channel = (struct plus_channel *)op;
 
-    do { /* while the tuple is made they may change */
+    do { /* the queue may change while the tuple is made */
         Py_XDECREF(all);
         balance = channel->balance;
         all = PyTuple_New(balance < 0 ? -balance : balance);

@@ -1,4 +1,4 @@
-/* What cpythonplus.tasklets._pickling.reducing is built on. */
+/* The C functions for cpythonplus.tasklets._pickling.reducing. */
 #ifndef PLUS_TASKLETS_PICKLING_PY_H
 #define PLUS_TASKLETS_PICKLING_PY_H
 
@@ -6,7 +6,7 @@
 
 extern PyMethodDef plus_pickling_methods[];
 
-/* With the module's functions added, and its types ready. */
+/* Called when the module's functions are added and its types are ready. */
 int
 plus_pickling_prepare(PyObject *module);
 

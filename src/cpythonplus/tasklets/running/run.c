@@ -1,17 +1,17 @@
-/* run() and run_for(): one runs until nothing is runnable, or until its time is over.
+/* run() and run_for(): run the others until nothing is runnable, or until the time is over.
  *
- * Who calls run() leaves the run queue and is kept in `runs`, innermost last.  It comes back
+ * The caller of run() leaves the run queue and is kept in `runs`, innermost last.  It continues
  *
  *   - when nothing is runnable any more: switching.c revives the innermost caller;
  *   - when a tasklet raises: the bomb goes to the innermost caller, or to main;
  *   - when its time is over: the watchdog switches to the *owner* of the thread's watch, which is the outermost caller
  *     with a time-out.
  *
- * An outer caller that comes back first has nothing to wait for, and neither have those that called run() after it: they
- * are popped, and made runnable if they are in no queue.  A watch whose owner is popped so ends.  run(threadblock=True) is
- * not revived while other threads may make something runnable: it waits in outside.c.
+ * If an outer caller continues first, neither it nor the later callers of run() have anything to wait for: they are
+ * popped, and made runnable if they are in no queue.  A watch whose owner is popped ends.  run(threadblock=True) is not
+ * revived while other threads may make a tasklet runnable: it waits in outside.c.
  *
- * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c and stacklessmodule.c.  All with the GIL held.
+ * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c and stacklessmodule.c.  Called with the GIL held.
  */
 #include "run.h"
 
@@ -39,7 +39,7 @@ push_caller(struct plus_scheduler *sched, struct plus_tasklet *task)
     return 0;
 }
 
-/* Back in `task`: it and those that called run() after it have nothing to wait for any more. */
+/* `task` continues: pops it and the later callers of run(), which have nothing to wait for any more. */
 static void
 pop_callers(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
@@ -58,7 +58,7 @@ pop_callers(struct plus_scheduler *sched, struct plus_tasklet *task)
     }
 }
 
-/* 0, or -1 with an exception. */
+/* Returns 0, or -1 with an exception. */
 static int
 run_others(struct plus_scheduler *sched, bool threadblock)
 {
@@ -74,7 +74,7 @@ run_others(struct plus_scheduler *sched, bool threadblock)
     }
     sched->runs.threadblock = threadblock;
     plus_queue_remove(caller);
-    Py_DECREF(caller); /* the queue's; `runs` has one */
+    Py_DECREF(caller); /* the queue's reference; `runs` has another one */
     if (sched->current == NULL && !threadblock && !plus_outside(sched)) {
         plus_queue_unremove((struct plus_tasklet *)Py_NewRef(caller));
         result = Py_NewRef(Py_None);
@@ -115,7 +115,7 @@ plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options)
         watch->victim = NULL;
         plus_watchdog_end(sched);
     }
-    if (failed) { /* an exception was sent to the owner meanwhile: the victim stays runnable */
+    if (failed) { /* an exception was sent to the owner: the victim stays runnable */
         Py_XDECREF(victim);
         return NULL;
     }

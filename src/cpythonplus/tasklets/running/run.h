@@ -1,10 +1,10 @@
-/* run() and run_for().  All with the GIL held. */
+/* run() and run_for().  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_RUN_H
 #define PLUS_TASKLETS_RUN_H
 
 #include "../watchdog/watchdog.h"
 
-/* Gives the interrupted tasklet or None; NULL with an exception. */
+/* Returns the interrupted tasklet or None; NULL with an exception. */
 PyObject *
 plus_run(struct plus_scheduler *sched, const struct plus_watch_options *options);
 

@@ -1,4 +1,4 @@
-/* What can be done with a tasklet from outside of it.
+/* The operations on a tasklet from outside of it.
  *
  * Semantics and wording: Stackless Python 3.x, Stackless/module/taskletobject.c.
  */
@@ -17,12 +17,12 @@ refuse(const char *text)
     return -1;
 }
 
-/* What a tasklet is to call, and in which context: references, or NULL. */
+/* The function, arguments and context of a tasklet: references, or NULL. */
 struct bound {
     PyObject *value, *func, *args, *kwargs, *context;
 };
 
-/* Gives it to one that has not begun, and takes what was there.  Runs no Python code. */
+/* Puts `bound` into a tasklet that has not begun, and returns its former values there.  Runs no Python code. */
 static void
 exchange(struct plus_tasklet *task, struct bound *bound)
 {
@@ -42,7 +42,7 @@ exchange(struct plus_tasklet *task, struct bound *bound)
     *bound = old;
 }
 
-/* Last of all: destructors may call back, and bind the same tasklet. */
+/* Called last, because destructors may call back, and bind the same tasklet. */
 static void
 drop(struct bound *bound)
 {
@@ -59,7 +59,8 @@ has_own_context(const struct plus_tasklet *task)
     return task->own_context && task->fiber.state.context != NULL;
 }
 
-/* Of whoever runs; NULL if it has none.  On 3.11 a collection may run code.  -1 without memory. */
+/* Copies the context of the running code; NULL if it has none.  On 3.11 a collection may run code.  Returns -1 without
+ * memory. */
 static int
 copy_context(PyObject **context)
 {
@@ -73,7 +74,7 @@ why_no_setup(struct plus_tasklet *task)
     if (task->alive) {
         return "tasklet is alive";
     }
-    if (plus_is_running(task)) { /* a callback at its end */
+    if (plus_is_running(task)) { /* in a callback at its end */
         return "the current tasklet cannot begin again";
     }
     if (task->tempval == Py_None) {
@@ -102,7 +103,7 @@ plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, 
         bound.value = Py_NewRef(Py_None);
         bound.func = Py_NewRef(task->tempval);
         exchange(task, &bound);
-        plus_tracing_inherit(task); /* may run code, which may insert or kill it */
+        plus_tracing_inherit(task); /* may run code that inserts or kills the tasklet */
         result = insert ? plus_tasklet_insert(task) : 0;
         Py_XDECREF(unused);
     }
@@ -122,7 +123,7 @@ why_no_bind(struct plus_tasklet *task, PyObject *func, bool call)
     if (task->is_main && func == NULL) {
         return "can't unbind the main tasklet";
     }
-    if (plus_has_begun(task)) { /* also of a thread that has ended: the stack stays */
+    if (plus_has_begun(task)) { /* even if its thread has ended: the stack stays */
         return "tasklet has C state on its stack";
     }
     if (call && func == NULL && task->tempval == Py_None) {
@@ -239,7 +240,7 @@ run_in_other_thread(struct plus_tasklet *task)
         return NULL;
     }
     if (!queued && there->current != task) {
-        /* It is to be the next one there.  (A thread that has been woken, but has not got the GIL yet, still rests.) */
+        /* Make it the next one there.  (A thread that was woken, but has not got the GIL yet, still rests.) */
         plus_queue_remove(task);
         if (there->idle.resting) {
             plus_queue_insert(task);
@@ -287,7 +288,7 @@ plus_tasklet_run(struct plus_tasklet *task, bool remove_current)
             sched->turn.after_switch = NULL;
             plus_queue_take_back(prev);
         }
-        if (inserted && plus_is_runnable(task)) { /* code that ran may have removed it */
+        if (inserted && plus_is_runnable(task)) { /* code that ran may have removed the tasklet */
             plus_queue_remove(task);
             Py_DECREF(task);
         }
@@ -310,7 +311,7 @@ is_exit(PyObject *bomb)
     return is != 0;
 }
 
-/* Makes it runnable with the bomb as its value. */
+/* Makes the tasklet runnable with the bomb as its value. */
 static PyObject *
 throw_later(struct plus_tasklet *task)
 {
@@ -401,7 +402,7 @@ PyObject *
 plus_tasklet_kill(struct plus_tasklet *task, bool pending)
 {
     if (task->sched->tstate == NULL && !task->started) {
-        unbind(task); /* another thread is not to begin it, see bind_thread() */
+        unbind(task); /* another thread must not begin it, see tasklet_bind_thread() */
     }
     if (!task->alive || task->sched->tstate == NULL) {
         Py_RETURN_NONE;

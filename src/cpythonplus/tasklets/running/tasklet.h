@@ -1,6 +1,6 @@
-/* What can be done with a tasklet from outside of it.
+/* The operations on a tasklet from outside of it.
  *
- * All with the GIL held.  0, or -1 with an exception, in Stackless's words.
+ * Called with the GIL held.  They return 0, or -1 (NULL) with an exception in Stackless's words.
  */
 #ifndef PLUS_TASKLETS_TASKLET_H
 #define PLUS_TASKLETS_TASKLET_H
@@ -18,7 +18,7 @@ PyObject *
 plus_tasklet_throw(struct plus_tasklet *task, bool pending, PyObject *bomb);
 PyObject *
 plus_tasklet_kill(struct plus_tasklet *task, bool pending);
-/* Has it never run again, nor end: its frames stay as they are, for ever, and so does it.  Not for the running one. */
+/* Makes a tasklet never run or end again: it and its frames stay for ever.  Not for the running one. */
 void
 plus_tasklet_abandon(struct plus_tasklet *task);
 int

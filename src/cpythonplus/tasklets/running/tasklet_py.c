@@ -93,7 +93,7 @@ bind(PyObject *op, PyObject *args, PyObject *kwargs)
                                                                           : bind_to(op, values);
 }
 
-/* tasklet(func) without a detour over tuples: half of what making one costs. */
+/* tasklet(func) without intermediate tuples, which would be half of the cost of making one. */
 static PyObject *
 tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -110,7 +110,7 @@ tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyO
     return op;
 }
 
-/* Nobody knows it any more: it gets TaskletExit, so that its `finally` clauses run. */
+/* The last reference is gone: the tasklet gets TaskletExit, so that its `finally` clauses run. */
 static void
 tasklet_finalize(PyObject *op)
 {
@@ -133,7 +133,7 @@ tasklet_finalize(PyObject *op)
     killer->uncalled = uncalled;
 
     if (result == NULL && plus_compat_is_finalizing()) {
-        PyErr_Clear(); /* nothing is switched any more */
+        PyErr_Clear(); /* switching is refused by now */
     }
     else if (result == NULL) {
         PyErr_WriteUnraisable(op);
@@ -148,14 +148,14 @@ tasklet_clear(PyObject *op)
     struct plus_tasklet *task = self_of(op);
 
     if (task->alive && task->started) {
-        /* Garbage that would not end: a derived class's __del__ that does not call ours, or a tasklet that caught
-         * TaskletExit.  What its stack uses is being taken apart. */
+        /* This garbage did not end: a derived class's __del__ does not call ours, or the tasklet caught TaskletExit.
+         * The objects on its stack are being cleared. */
         if (!task->is_main && !plus_is_running(task)) {
             plus_tasklet_abandon(task);
         }
         return 0;
     }
-    /* Whoever a destructor tells of it finds one that has ended, or has not begun and has nothing to call. */
+    /* A destructor that sees the tasklet shall find one that has ended or not begun, without a function. */
     task->alive = task->started = false;
     plus_vacated_forget(task);
     plus_set_value(task, Py_NewRef(Py_None));
@@ -182,7 +182,8 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     Py_VISIT(task->due);
     if (plus_is_parked(task)) {
         if (task->blocked && !task->uncalled) {
-            Py_VISIT(task->channel); /* the reference that send() or receive() holds meanwhile */
+            /* the reference that send() or receive() holds during the wait */
+            Py_VISIT(task->channel);
         }
         struct plus_frames frames = plus_tasklet_frames(task);
         int result = plus_frames_visit(&frames, visit, arg);
@@ -201,15 +202,15 @@ tasklet_dealloc(PyObject *op)
 
     if (plus_has_begun(task)) {
         if (PyObject_CallFinalizerFromDealloc(op) < 0) {
-            return; /* somebody has it again */
+            return; /* the finaliser has made a new reference */
         }
         if (task->alive && task->started && !task->is_main) {
-            /* It could not be ended (its thread is gone, or it was asked before): its stack, and what that
-             * refers to, stays for ever. */
+            /* It could not be ended (its thread is gone, or it was killed in vain): its stack, and the objects on it,
+             * stay for ever. */
             Py_SET_REFCNT(op, 1);
             task->abandoned = true;
             if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
-                Py_INCREF(Py_TYPE(op)); /* which the derived type's function gives up next */
+                Py_INCREF(Py_TYPE(op)); /* the derived type's dealloc drops it next */
             }
             return;
         }
@@ -364,11 +365,11 @@ tasklet_bind_thread(PyObject *op, PyObject *args)
         PyErr_SetString(PyExc_RuntimeError, "tasklet has C state on its stack");
         return NULL;
     }
-    if (task->blocked && task->channel->waits != NULL) { /* its timer is its thread's */
+    if (task->blocked && task->channel->waits != NULL) { /* its timer belongs to its thread */
         PyErr_SetString(PyExc_RuntimeError, "can't (re)bind a tasklet that waits for a time");
         return NULL;
     }
-    if (task->stack != NULL) { /* a soft watchdog has stopped it on its way in */
+    if (task->stack != NULL) { /* a soft watchdog has stopped it before it began */
         plus_stack_give(&task->sched->stacks, task->stack);
         task->stack = NULL;
     }
@@ -451,7 +452,7 @@ get_frame(PyObject *op, void *ignored)
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
-        plus_tasklet_warm(task); /* a frame object points to its frame */
+        plus_tasklet_warm(task); /* a frame object points into the stack */
         struct plus_frames frames = plus_tasklet_frames(task);
 
         frame = plus_frames_object(&frames);
@@ -480,7 +481,7 @@ get_recursion_depth(PyObject *op, void *ignored)
         depth = plus_pystate_depth(task->sched->tstate);
     }
     else if (task->alive && depth == 0 && plus_is_snapshot(task->func)) {
-        PyObject *frames = plus_snapshot_frames(task->func); /* loaded, and has not gone on */
+        PyObject *frames = plus_snapshot_frames(task->func); /* loaded, and not yet gone on */
 
         depth = frames == NULL ? 0 : (int)PyTuple_GET_SIZE(frames);
     }

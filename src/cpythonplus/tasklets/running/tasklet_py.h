@@ -6,7 +6,7 @@
 
 extern PyTypeObject plus_tasklet_type;
 
-/* A main tasklet for the scheduler that is being made; NULL with an exception. */
+/* Makes a main tasklet for a new scheduler; NULL with an exception. */
 struct plus_tasklet *
 plus_tasklet_make_main(struct plus_scheduler *sched);
 

@@ -1,25 +1,25 @@
 /* The beginning and the end of a thread's scheduler, and of all tasklets in it.
  *
- * It begins with the first call that needs one, and is tied to the thread by a capsule in the dict of the thread state.
- * The interpreter clears that dict when the thread ends, when it ends itself, and after a fork for each thread that
- * is gone; the capsule's destructor is the only end.  Who calls it decides what can be done:
+ * A scheduler is made at the first call that needs one, and tied to the thread by a capsule in the dict of the thread
+ * state.  The interpreter clears that dict when the thread ends, when the interpreter ends, and after a fork for each
+ * thread that is gone; only the capsule's destructor ends a scheduler.  The calling thread decides what can be done:
  *
  *   - The thread itself: its tasklets are killed, each on its own C stack, so that their `finally` clauses run.  The
- *     interpreter may have cleared more of the thread state before, and does not come back for what they leave there.
+ *     interpreter may have cleared more of the thread state before, and does not clear again what they leave there.
  *   - Another thread, at the interpreter's end or in the child of a fork: the C stacks belong to a thread that cannot
- *     run them.  They are left as they are.  What waits in channels is taken out, as it can receive nothing any more.
+ *     run them, and are left as they are.  Tasklets in channels are taken out, as they can receive nothing any more.
  *
- * The thread's end kills in an order that loses nothing: a hub that was given coroutines begins, so that its loop can end
- * them; who is blocked in a channel leaves it, as another thread could still send; who has not begun is dropped; the others
- * get TaskletExit until they end, but not for ever.
+ * The thread's end kills in an order that loses nothing.  A hub that was given coroutines begins, so that its loop can
+ * end them.  Tasklets that are blocked in a channel leave it, as another thread could still send.  Tasklets that have
+ * not begun are dropped.  The others get TaskletExit until they end, but not for ever.
  *
  * Tasklets may outlive their thread: each holds a reference to the scheduler's memory.  `tstate` is NULL from then on,
- * which all that would insert or run them asks first.
+ * and code that would insert or run them checks it first.
  *
- * At the interpreter's end (atexit) the main thread's tasklets are killed while everything still works; those that do not
- * end are abandoned, and from then on nothing is switched.
+ * At the interpreter's end (atexit) the main thread's tasklets are killed while everything still works; those that do
+ * not end are abandoned, and from then on switching is refused.
  *
- * All with the GIL held.
+ * Called with the GIL held.
  */
 #include "thread.h"
 
@@ -35,17 +35,17 @@
 
 #include <stdlib.h>
 
-/* Of the last thread state here whose scheduler has ended.  Destructors of what else it had run afterwards. */
+/* Id of the last thread state here whose scheduler has ended.  Destructors of its other objects run afterwards. */
 static _Thread_local uint64_t ended_id;
 
 static const char dict_key[] = "cpythonplus.tasklets";
 
 /* ---- the end ---------------------------------------------------------------------------------- */
 
-/* Tasklets that are to end, each with a reference.  All of them are found at once: looking for the next one from the first
- * slot on after each end would take the square of their number. */
+/* Tasklets that are to end, each with a reference.  All of them are found at once: searching for the next one after
+ * each end would take time quadratic in their number. */
 struct found {
-    struct plus_tasklet **all, *few[64]; /* `few` serves where there is no memory */
+    struct plus_tasklet **all, *few[64]; /* without memory `all` points to `few` */
     size_t count, room;
     bool (*matches)(const struct plus_tasklet *);
 };
@@ -53,7 +53,7 @@ struct found {
 static bool
 is_blocked(const struct plus_tasklet *task)
 {
-    return task->blocked != 0; /* the channel's reference keeps it */
+    return task->blocked != 0; /* the channel's reference keeps it alive */
 }
 
 static bool
@@ -90,7 +90,7 @@ count_begun(const struct plus_scheduler *sched)
     return count;
 }
 
-/* Looks among those that have begun, or else among the runnable ones. */
+/* Finds matches among the tasklets that have begun, or else among the runnable ones. */
 static void
 find(struct plus_scheduler *sched, bool begun, struct found *found)
 {
@@ -123,11 +123,12 @@ by_time(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Calls `end` for each of them that still matches when its turn comes, until none is found or so many were ended.  What
- * runs meanwhile may begin others, and one may go on in spite of its end: these come once more, after all others.
+/* Calls `end` for each tasklet that still matches when its turn comes, until none is found or `most` were ended.  Code
+ * that runs meanwhile may begin others, and a tasklet may go on in spite of its end: these come again, after all
+ * others.
  *
- * Those that wait longest come first: each leaves the line of a condition or a queue, which is looked for it from its head
- * on. */
+ * The tasklets that have waited longest come first: each leaves the line of a condition or a queue, which is searched
+ * from its head. */
 static void
 end_each(struct plus_scheduler *sched, bool begun, bool (*matches)(const struct plus_tasklet *),
          void (*end)(struct plus_tasklet *), size_t most)
@@ -150,7 +151,8 @@ end_each(struct plus_scheduler *sched, bool begun, bool (*matches)(const struct 
     } while (found.count > 0 && most > 0);
 }
 
-/* Other threads go on meanwhile: what they sent to one that is blocked still, and about to be ended, would be lost. */
+/* Removes a blocked tasklet before it is ended: other threads go on meanwhile, and what they sent to it would be
+ * lost. */
 static void
 kill_soon(struct plus_tasklet *task)
 {
@@ -179,7 +181,7 @@ take_from_queue(struct plus_tasklet *task)
     Py_DECREF(task);
 }
 
-/* Nobody is to meet one that cannot run any more in a channel: what is sent to it would be lost. */
+/* A tasklet that cannot run any more must not be met in a channel: what is sent to it would be lost. */
 static void
 take_from_channel(struct plus_tasklet *task)
 {
@@ -192,16 +194,16 @@ kill_all(struct plus_scheduler *sched)
 {
     struct plus_tasklet *hub = sched->loop.own_hub;
 
-    /* Coroutines may have been given to a hub that has not begun: as its loop ends, so do they. */
+    /* Coroutines may have been given to a hub that has not begun; the end of its loop ends them. */
     if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
-        Py_INCREF(hub); /* it is nobody's once it has ended */
+        Py_INCREF(hub); /* its other references may go when it ends */
         plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
         Py_DECREF(hub);
     }
     end_each(sched, true, is_blocked, kill_soon, SIZE_MAX);
-    /* Each end goes on with the queue; nothing is to begin now. */
+    /* After each end the queue goes on; no new tasklet shall begin then. */
     end_each(sched, false, is_new, take_from_queue, SIZE_MAX);
-    /* One that catches TaskletExit and goes on is asked again, but not for ever. */
+    /* A tasklet that catches TaskletExit and goes on gets it again, but not for ever. */
     end_each(sched, true, is_to_end, kill_now, 3 * count_begun(sched) + 100);
 }
 
@@ -239,7 +241,7 @@ static void
 unlink_scheduler(struct plus_scheduler *sched)
 {
     if (sched->link == NULL) {
-        return; /* its thread's first call has not come so far */
+        return; /* make() failed before it was linked */
     }
     *sched->link = sched->next_scheduler;
     if (sched->next_scheduler != NULL) {
@@ -248,8 +250,8 @@ unlink_scheduler(struct plus_scheduler *sched)
     sched->link = NULL;
 }
 
-/* The thread state is being cleared: by its own thread at its end, or by another one when the interpreter
- * ends or after a fork; then the C stacks cannot be run and are left as they are. */
+/* The thread state is being cleared: by its own thread at its end, or by another thread when the interpreter ends or
+ * after a fork; then the C stacks cannot be run and are left as they are. */
 static void
 scheduler_end(PyObject *capsule)
 {
@@ -263,8 +265,8 @@ scheduler_end(PyObject *capsule)
             kill_all(sched);
         }
         if (cleared) {
-            /* PyThreadState_Clear() has been here: one that an event loop made just now, to say that
-             * it runs, nobody else would free. */
+            /* PyThreadState_Clear() has been here already: an object that an event loop has just stored in it, to note
+             * that it runs, would not be freed. */
             plus_pystate_clear_again(tstate);
         }
         plus_scheduler_own = NULL;
@@ -276,7 +278,7 @@ scheduler_end(PyObject *capsule)
     if (sched->turn.holds_gil) {
         plus_scheduler_hold_gil(sched, false);
     }
-    sched->tstate = NULL; /* what comes to its end now is not asked to run */
+    sched->tstate = NULL; /* tasklets that are freed from now on are not asked to run */
     drop_runnables(sched);
     if (!plus_compat_is_finalizing()) {
         if (sched->main != NULL && sched->main->blocked) {

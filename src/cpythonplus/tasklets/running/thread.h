@@ -1,13 +1,13 @@
-/* A thread's scheduler: its beginning and its end.  All with the GIL held. */
+/* A thread's scheduler: its beginning and its end.  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_THREAD_H
 #define PLUS_TASKLETS_THREAD_H
 
-/* Connects the layers (struct plus_above); before any thread has a scheduler. */
+/* Connects the layers (struct plus_above); called before any thread has a scheduler. */
 void
 plus_threads_prepare(void);
 
-/* The interpreter's end, before anything is taken apart: kills the tasklets of this thread, gives up those that
- * do not end, and refuses to switch any once the interpreter finalises. */
+/* Called when the interpreter begins to end: kills the tasklets of this thread, abandons those that do not end, and
+ * refuses to switch once the interpreter finalises. */
 void
 plus_schedulers_end(void);
 

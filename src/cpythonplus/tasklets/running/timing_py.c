@@ -1,5 +1,5 @@
-/* What io/timing.py and aio.py are made of: tasklets that begin later, exceptions that come from a timer, and
- * waiting for a coroutine. */
+/* The C functions for io/_timing.py and aio.py: tasklets that begin later, exceptions from timers, and waiting for a
+ * coroutine. */
 #include "timing_py.h"
 
 #include "../core/bomb.h"
@@ -32,11 +32,11 @@ io_begin_after(PyObject *module, PyObject *args)
     if (!plus_deadline_after(seconds, &deadline_ns) || plus_begin_at(task, deadline_ns) < 0) {
         return NULL;
     }
-    Py_INCREF(task); /* the queue's */
+    Py_INCREF(task); /* the queue's reference */
     Py_RETURN_NONE;
 }
 
-/* Whether it is in no queue any more. */
+/* Takes a tasklet that has not begun out of its queue; returns whether it was in one. */
 static bool
 take_out(struct plus_tasklet *task)
 {
@@ -80,7 +80,7 @@ io_interrupt(PyObject *module, PyObject *args)
     }
     PyObject *bomb = plus_bomb_from_triple(exception, NULL, NULL);
 
-    /* Finalisers have run, and other threads: it may have been given something. */
+    /* Finalisers and other threads may have run meanwhile, and given the tasklet something. */
     if (bomb == NULL || !task->alive || task->due != NULL) {
         Py_XDECREF(bomb);
         return bomb != NULL ? Py_NewRef(Py_False) : NULL;
@@ -125,10 +125,10 @@ io_await(PyObject *module, PyObject *ignored)
         return NULL;
     }
     plus_loop_ask(sched, 1);
-    sched->loop.due = true; /* the loop has just been given something */
+    sched->loop.due = true; /* the loop has just been given a coroutine */
     enum plus_parked parked = plus_park(sched, sched->loop.askers, PLUS_NO_DEADLINE, false, NULL);
 
-    if (generation == plus_fork_generation) { /* the child of a fork begins with none */
+    if (generation == plus_fork_generation) { /* the child of a fork counts from 0 */
         plus_loop_ask(sched, -1);
     }
     return parked != PLUS_PARKED_RAISED ? Py_NewRef(Py_None) : NULL;
@@ -160,7 +160,7 @@ io_own_hub(PyObject *module, PyObject *arg)
     if (is) {
         Py_XSETREF(sched->loop.own_hub, (struct plus_tasklet *)Py_NewRef(arg));
     }
-    else if (sched->loop.own_hub == sched->running) { /* it may have been replaced */
+    else if (sched->loop.own_hub == sched->running) { /* another hub may have replaced it */
         Py_CLEAR(sched->loop.own_hub);
     }
     Py_RETURN_NONE;
@@ -175,7 +175,7 @@ io_loops(PyObject *module, PyObject *args)
     if (sched == NULL || !PyArg_ParseTuple(args, "|O:io_loops", &loops)) {
         return NULL;
     }
-    if (sched->loop.loops == NULL) { /* code of a signal handler may have been here before */
+    if (sched->loop.loops == NULL) { /* a signal handler may have set it meanwhile */
         sched->loop.loops = Py_XNewRef(loops);
     }
     return Py_NewRef(sched->loop.loops != NULL ? sched->loop.loops : Py_None);

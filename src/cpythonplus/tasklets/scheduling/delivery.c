@@ -1,7 +1,7 @@
-/* What a tasklet waits for that happens once, in any thread: in_thread()'s result.
+/* An event that happens once, in any thread, and that a tasklet waits for: in_thread()'s result.
  *
- * Not a channel: who delivers is a thread without tasklets, which must not wait when the receiver has been killed,
- * and gets no scheduler of its own.  All with the GIL held.
+ * It is not a channel, because the thread that delivers has no tasklets: it must not wait if the receiver has been
+ * killed, and gets no scheduler of its own.  All functions are called with the GIL held.
  */
 #include "delivery.h"
 
@@ -63,11 +63,11 @@ delivery_wait(PyObject *op, PyObject *args)
 
         return delivered >= 0 ? PyBool_FromLong(delivered) : NULL;
     }
-    plus_loop_ask(sched, 1); /* run() is not to return meanwhile */
+    plus_loop_ask(sched, 1); /* run() must not return meanwhile */
     while (!self->delivered && parked == PLUS_PARKED_WOKEN) {
         parked = plus_park(sched, self->queue, deadline_ns, false, NULL);
     }
-    if (pid == getpid()) { /* the child of a fork begins with none */
+    if (pid == getpid()) { /* the child of a fork counts from 0 */
         plus_loop_ask(sched, -1);
     }
     return parked != PLUS_PARKED_RAISED ? PyBool_FromLong(self->delivered) : NULL;

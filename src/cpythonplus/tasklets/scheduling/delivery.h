@@ -1,4 +1,4 @@
-/* A call in another thread whose end a tasklet waits for. */
+/* An event for tasklets that wait for the end of a call in another thread. */
 #ifndef PLUS_TASKLETS_DELIVERY_H
 #define PLUS_TASKLETS_DELIVERY_H
 

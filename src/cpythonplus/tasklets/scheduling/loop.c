@@ -1,4 +1,4 @@
-/* The loop that is begun when it is first needed. */
+/* The event loop is started when it is first needed. */
 #include "loop.h"
 
 #include "../../_base/raise.h"
@@ -35,7 +35,7 @@ plus_loop_ask(struct plus_scheduler *sched, int change)
         sched->loop.asked += (uint32_t)change;
         end_rest(sched);
     }
-    else if (sched->loop.asked > 0) { /* in the child of a fork it began anew */
+    else if (sched->loop.asked > 0) { /* in the child of a fork it began again at 0 */
         sched->loop.asked -= (uint32_t)-change;
     }
 }

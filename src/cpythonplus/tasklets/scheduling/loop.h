@@ -1,14 +1,15 @@
-/* Whether an event loop sleeps for the thread, and whether its hub rests; see hub.h.  All with the GIL held. */
+/* Starting the event loop that sleeps for a thread, and the rest of its hub; see hub.h.  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_LOOP_H
 #define PLUS_TASKLETS_LOOP_H
 
 #include "../core/task.h"
 
-/* Sees to it that an event loop sleeps for the thread before it waits for descriptors.  0, or -1 with an exception. */
+/* Ensures that an event loop sleeps for the thread before it waits for descriptors.  Returns 0, or -1 with an
+ * exception. */
 int
 plus_loop_ensure(struct plus_scheduler *sched);
 
-/* `change` tasklets more wait for asyncio: the hub does not rest meanwhile. */
+/* Adds `change` to the number of tasklets that wait for asyncio; the hub does not rest while it is above 0. */
 void
 plus_loop_ask(struct plus_scheduler *sched, int change);
 

@@ -2,28 +2,28 @@
  *
  * A wait, of the tasklet that runs, in plus_park():
  *
- *   1. What refuses it comes first: a callback, an exception that is due, no memory for its timer.  Until then nothing
- *      is changed.
- *   2. It leaves the run queue for the wait queue, as PARKED, and its timer goes into the heap.  From here on who ends
- *      the wait needs to know nothing but the tasklet.
- *   3. asyncio's running loop is set aside, and another one runs, or the thread waits.
- *   4. Back here, `parked` says how it ended: WOKEN (plus_unpark()), TIMED_OUT (plus_timers_fire()), or still PARKED:
- *      an exception was sent, by kill() or throw().
+ *   1. Everything that can refuse the wait comes first: a callback, an exception that is due, no memory for its timer.
+ *      Until then nothing is changed.
+ *   2. The tasklet leaves the run queue for the wait queue, as PARKED, and its timer goes into the heap.  From here on
+ *      code that ends the wait needs only the tasklet.
+ *   3. asyncio's running loop is set aside, and another tasklet runs, or the thread waits.
+ *   4. When the tasklet runs again, `parked` says how the wait ended: WOKEN (plus_unpark()), TIMED_OUT
+ *      (plus_timers_fire()), or still PARKED if kill() or throw() sent an exception.
  *
- * Whoever ends the wait does three things, in whatever thread, without letting the GIL go: plus_channel_remove(), which
- * drops the timer, too; the word in `parked`; the run queue.  So a wait ends once, and what a lock has handed over or a
- * descriptor's edge goes to exactly one.  If the thread of that tasklet sleeps, it is woken then.
+ * Ending a wait takes three steps, in any thread, without releasing the GIL: plus_channel_remove(), which also drops
+ * the timer; the word in `parked`; the run queue.  So a wait ends once, and a lock that was handed over, or a
+ * descriptor's edge, goes to exactly one tasklet.  If the thread of that tasklet sleeps, it is woken then.
  *
- * An exception may come after the wait was ended and before the tasklet runs.  `*woken` tells the caller: what it was
- * given is to be passed on.
+ * An exception may come after the wait was ended and before the tasklet runs.  `*woken` tells the caller, who must then
+ * pass on what the tasklet was given.
  *
- * Between what the caller has looked at (a lock that is taken, an edge that has not come) and step 2 no Python code
- * runs: it would let other threads end a wait that has not begun.  Setting the loop aside is Python code, so it comes
- * after that, with switches refused as in a callback.  The wait may end in it as in any other moment.
+ * No Python code runs between the caller's check (the lock is taken, the edge has not come) and step 2: it would let
+ * other threads end a wait that has not begun.  Setting the loop aside is Python code, so it comes later, with switches
+ * refused as in a callback.  The wait may end during it as at any other moment.
  *
- * The old value is kept aside: what is sent to the tasklet meanwhile is an exception, or nothing.
+ * The old tempval is kept aside: the only value that the tasklet may be sent meanwhile is an exception.
  *
- * begin_at() is the same for one that has not begun: its wait has no plus_park() to come back to.
+ * plus_begin_at() does the same for a tasklet that has not begun: its wait has no plus_park() to return to.
  */
 #include "parking.h"
 
@@ -36,10 +36,10 @@
 #include <math.h>
 #include <unistd.h>
 
-/* threading.TIMEOUT_MAX; with the clock's time added it is far from the end of 64 bits. */
+/* threading.TIMEOUT_MAX; with the clock's time added it still fits in 64 bits by far. */
 #define LONGEST_S 9223372036.0
 
-/* How often a wait that may not switch looks whether it is over. */
+/* How often a wait that may not switch checks whether it is over. */
 #define LOOK_US 200
 
 enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
@@ -54,8 +54,8 @@ plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back)
     Py_XSETREF(put_loop_back, Py_NewRef(put_back));
 }
 
-/* asyncio keeps the running loop for the thread: the tasklets that run while this one waits are not in it.  What
- * put_back() is to get; NULL: there is no loop. */
+/* asyncio keeps the running loop per thread, but the tasklets that run while this one waits are not inside it.  Returns
+ * the argument for put_back(); NULL: there is no loop. */
 static PyObject *
 set_aside(void)
 {
@@ -84,7 +84,7 @@ put_back(PyObject *aside)
     plus_raised_put(raised);
 }
 
-/* Switching failed, or a signal's handler has raised while the whole thread waited. */
+/* Undoes step 2 if switching failed, or if a signal handler raised while the whole thread waited. */
 static void
 take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
@@ -93,7 +93,7 @@ take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
         plus_queue_unremove(task);
     }
     else {
-        sched->current = task; /* ended just before */
+        sched->current = task; /* the wait ended just before */
     }
 }
 
@@ -129,7 +129,7 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
     if (deadline_ns != PLUS_NO_DEADLINE) {
         plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
     }
-    Py_INCREF(queue); /* as long as somebody is in it */
+    Py_INCREF(queue); /* for as long as a tasklet is in it */
     sched->in_callback = true;
     PyObject *aside = set_aside();
 
@@ -170,7 +170,7 @@ plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns)
     return 1;
 }
 
-/* The queue's reference goes to the run queue. */
+/* Moves the tasklet to the run queue, with the queue's reference. */
 static void
 end_wait(struct plus_tasklet *task, unsigned char how)
 {
@@ -222,7 +222,7 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns)
     sched->parking.count++;
     plus_timers_add(&sched->parking.timers, &task->timer, deadline_ns);
     if (plus_timers_earliest(&sched->parking.timers) == deadline_ns) {
-        /* A callback of the loop asks for it, or a signal's handler while all wait for later times. */
+        /* A callback of the loop may ask for it, or a signal handler while all tasklets wait for later times. */
         plus_scheduler_wake(sched);
     }
     return 0;
@@ -267,7 +267,7 @@ plus_deadline_after(double seconds, uint64_t *deadline_ns)
         PyErr_SetString(PyExc_OverflowError, "timestamp too large to convert to C PyTime_t");
         return false;
     }
-    /* Rounded up: nobody is to wake too early. */
+    /* Rounded up, so that no wait ends too early. */
     *deadline_ns = plus_now_ns() + (seconds > 0 ? (uint64_t)ceil(seconds * 1e9) : 0);
     return true;
 }
@@ -293,7 +293,7 @@ waiters_dealloc(PyObject *op)
     PyObject_Free(op);
 }
 
-/* Not seen by the garbage collector: they belong to schedulers and pollers, and so does who waits in them. */
+/* The garbage collector does not see them: schedulers and pollers own them, and the tasklets in them. */
 PyTypeObject plus_waiters_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "cpythonplus.tasklets.waiters",
     .tp_basicsize = sizeof(struct plus_channel),

@@ -1,12 +1,12 @@
-/* Waiting until somebody ends it, a time has come, or an exception arrives: what locks, sleeping and descriptors
- * have in common.
+/* Waiting until another tasklet or thread ends the wait, a time has come, or an exception arrives: the common part of
+ * locks, sleeping and descriptors.
  *
- * A wait queue is a struct plus_channel: who is in it is *blocked* as a receiver is, and kill(), throw(), dumps,
- * the garbage collector and the end of the thread find it there.  plus_channel_remove(), which all of those
- * call, drops the timer too: nothing stale is left of a wait however it ends.
+ * A wait queue is a struct plus_channel.  A tasklet in it is *blocked* like a receiver, so kill(), throw(), dumps, the
+ * garbage collector and the end of the thread find it there.  All of these call plus_channel_remove(), which drops the
+ * timer too: nothing stale is left of a wait, however it ends.
  *
- * All with the GIL held.  It is given up only where the whole thread has nothing to run.  fork: the child has
- * the forking thread's tasklets as they were; those of other threads are taken out of their queues.
+ * All functions are called with the GIL held.  It is given up only if the whole thread has nothing to run.  fork: the
+ * child has the forking thread's tasklets as they were; those of other threads are taken out of their queues.
  */
 #ifndef PLUS_TASKLETS_PARKING_H
 #define PLUS_TASKLETS_PARKING_H
@@ -15,16 +15,16 @@
 
 enum plus_parked { PLUS_PARKED_WOKEN, PLUS_PARKED_TIMED_OUT, PLUS_PARKED_RAISED };
 
-/* Has the running tasklet, of whatever thread, wait at the end of `queue` (`again`, woken in vain: at its head) until
- * plus_unpark(), the dead line (of plus_now_ns(); PLUS_NO_DEADLINE: none) or an exception, which is set then.
- * `*woken` (or NULL): whether it was unparked, perhaps before an exception came; what it was given is to be passed on
- * then.  Not a deadlock, ever: a signal's handler may end it. */
+/* Makes the running tasklet, of any thread, wait at the end of `queue` (at its head if `again`: it was woken in vain)
+ * until plus_unpark(), the deadline (of plus_now_ns(); PLUS_NO_DEADLINE: none) or an exception, which is then set.
+ * `*woken` (or NULL) tells whether it was unparked, perhaps before an exception came; then the caller must pass on what
+ * it was given.  Such a wait is never a deadlock: a signal handler may end it. */
 enum plus_parked
 plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
           bool again, bool *woken);
 
-/* A signal's handler runs while all of its thread waits, or a callback: nothing can be switched here, but what
- * others do can be waited for.  1: `is_over` says so; 0: the dead line has passed; -1: another handler has raised. */
+/* Waits without switching, for a signal handler that runs while its whole thread waits, or for a callback; other
+ * threads run meanwhile.  1: `is_over` returned true; 0: the deadline has passed; -1: another handler raised. */
 int
 plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns);
 
@@ -32,8 +32,8 @@ plus_wait_beside(bool (*is_over)(void *), void *arg, uint64_t deadline_ns);
 void
 plus_unpark(struct plus_tasklet *task);
 
-/* Has a tasklet that has not begun and is in no queue begin at that time.  Takes a reference.  0, or -1 with
- * MemoryError; then nothing is taken. */
+/* Makes a tasklet that has not begun and is in no queue begin at the deadline.  Takes a reference.  Returns 0, or -1
+ * with MemoryError; then no reference is taken. */
 int
 plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns);
 
@@ -41,26 +41,27 @@ plus_begin_at(struct plus_tasklet *task, uint64_t deadline_ns);
 void
 plus_timers_fire(struct plus_scheduler *sched, uint64_t now_ns);
 
-/* Blocks the running tasklet; a dead line that has passed lets the others run once.  0, or -1 with an exception. */
+/* Blocks the running tasklet; if the deadline has passed, lets the others run once.  Returns 0, or -1 with an
+ * exception. */
 int
 plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns);
 
-/* A dead line from a time-out in seconds; at least now.  False with ValueError (NaN) or OverflowError; negative
- * ones: as 0. */
+/* Converts a time-out in seconds to a deadline; a negative one counts as 0.  Returns false with ValueError (NaN) or
+ * OverflowError. */
 bool
 plus_deadline_after(double seconds, uint64_t *deadline_ns);
 
-/* The same from None (no dead line) or a number. */
+/* The same, from None (no deadline) or a number. */
 bool
 plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns);
 
-/* A wait queue that no Python code sees.  `waits`: what a dump says of who is in it; static.  NULL with an
- * exception. */
+/* Makes a wait queue that no Python code sees.  `waits`: a dump's words for a tasklet in it; static.  Returns NULL with
+ * an exception. */
 struct plus_channel *
 plus_waiters_make(const char *waits);
 
-/* The functions of io/running.py: which loop of asyncio's runs in this thread, have it look as if none did, and put
- * back what that returned.  Who waits in plus_park() calls them. */
+/* Sets three functions of io/_running.py, which plus_park() calls: the first returns asyncio's running loop of this
+ * thread, the second makes the thread look as if none ran, the third undoes that with the second's result. */
 void
 plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
 

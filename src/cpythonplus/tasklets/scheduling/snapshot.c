@@ -1,6 +1,7 @@
-/* What a loaded tasklet calls.  The frames are checked when it is made, so that a pickle that does not fit its code fails
- * at once and as a whole, and built when the tasklet begins, on its own C stack.  Until then they are a tuple: a hundred
- * thousand loaded tasklets have no stacks.  From then on they are the interpreter's, and this is empty. */
+/* The callable of a loaded tasklet.  Its frames are checked when it is made, so that a pickle that does not fit its
+ * code fails at once and as a whole.  They are built when the tasklet begins, on its own C stack; until then they are
+ * a tuple, so a hundred thousand loaded tasklets have no stacks.  From then on the interpreter owns them, and the
+ * snapshot is empty. */
 #include "snapshot.h"
 
 #include "../../_base/raise.h"
@@ -12,8 +13,8 @@
 #include "../tracing/interrupts.h"
 
 struct snapshot {
-    PyObject_HEAD PyObject *function; /* whose frame is the outermost one: what a report calls it */
-    PyObject *frames, *handled;       /* NULL: gone on; nothing is handled */
+    PyObject_HEAD PyObject *function; /* of the outermost frame; reports name it */
+    PyObject *frames, *handled;       /* frames NULL: gone on; handled NULL: nothing is handled */
     PyObject *operands, *called;      /* or NULL; see plus_snapshot_keep() */
 };
 
@@ -67,13 +68,13 @@ plus_snapshot_handled(PyObject *op)
 }
 
 struct call {
-    PyObject *value; /* a reference, until it is given */
+    PyObject *value; /* a reference, until it is passed on */
     struct snapshot *snapshot;
     PyObject *(*receive)(struct plus_tasklet *, PyObject *);
     struct plus_tasklet *task;
 };
 
-/* In the innermost frame's call. */
+/* Runs as the call of the innermost frame. */
 static PyObject *
 give(void *arg)
 {
@@ -153,11 +154,11 @@ snapshot_dealloc(PyObject *op)
     PyObject_GC_UnTrack(op);
     (void)snapshot_clear(op);
     Py_DECREF(((struct snapshot *)op)
-                  ->function); /* a report may ask until now; functions clear themselves */
+                  ->function); /* not in snapshot_clear(): a report may read it until now */
     PyObject_GC_Del(op);
 }
 
-/* Callable for whom asks; only a tasklet calls it, by plus_snapshot_run(). */
+/* Makes callable() true; only plus_snapshot_run() of a tasklet runs the frames. */
 static PyObject *
 snapshot_call(PyObject *op, PyObject *args, PyObject *kwargs)
 {

@@ -1,7 +1,8 @@
-/* A tasklet's frames, captured, as what it is to call when it begins: see _interp/saved_frames/frame_capture.h.
+/* A tasklet's captured frames, in the form of a function to call when it begins: see
+ * _interp/saved_frames/frame_capture.h.
  *
- * A tasklet that was loaded from a pickle, or taken off its C stack (vacating.c), has one as its `func`, and no C stack: it
- * counts as one that has not begun. */
+ * A tasklet that was loaded from a pickle, or taken off its C stack (vacating.c), has a snapshot as its `func`, and no
+ * C stack: it counts as one that has not begun. */
 #ifndef PLUS_TASKLETS_SNAPSHOT_H
 #define PLUS_TASKLETS_SNAPSHOT_H
 
@@ -15,20 +16,21 @@ plus_is_snapshot(PyObject *op)
     return op != NULL && Py_IS_TYPE(op, &plus_snapshot_type);
 }
 
-/* Of captured frames and the exception that is handled, or NULL.  NULL with ValueError. */
+/* Makes a snapshot of captured frames and of the exception that is being handled, or NULL.  Returns NULL with
+ * ValueError. */
 PyObject *
 plus_snapshot_make(PyObject *frames, PyObject *handled);
 
-/* Of a parked tasklet that was taken off its C stack: what its call in progress takes, until that gives something, and
- * `called`, as long as the snapshot lives.  Both are taken. */
+/* For a parked tasklet that was taken off its C stack: keeps `operands`, the operands of its call in progress, until
+ * that call returns, and `called` as long as the snapshot lives.  Takes both. */
 void
 plus_snapshot_keep(PyObject *snapshot, PyObject *operands, PyObject *called);
 
-/* The outermost frame's, borrowed. */
+/* The function of the outermost frame, borrowed. */
 PyObject *
 plus_snapshot_function(PyObject *snapshot);
 
-/* Borrowed; NULL: it has gone on. */
+/* The frames and the handled exception, borrowed; NULL: the frames have gone on. */
 PyObject *
 plus_snapshot_frames(PyObject *snapshot);
 PyObject *
@@ -36,8 +38,8 @@ plus_snapshot_handled(PyObject *snapshot);
 
 struct plus_tasklet;
 
-/* Goes on with them, once: the call in progress gives what `receive` makes, when they are there, of the task and `value`
- * (taken), or raises if it is a bomb.  What the outermost function returns, or NULL with an exception. */
+/* Runs the frames, once.  When they are rebuilt, the call in progress returns receive(task, value) (takes `value`), or
+ * raises it if it is a bomb.  Returns the result of the outermost function, or NULL with an exception. */
 PyObject *
 plus_snapshot_run(PyObject *snapshot, PyObject *value,
                   PyObject *(*receive)(struct plus_tasklet *, PyObject *value),

@@ -1,29 +1,31 @@
-/* Leaving one tasklet of a thread for another, and the end of those that have ended.
+/* Switching from one tasklet of a thread to another, and the end of a tasklet.
  *
- * plus_schedule(prev, next) is the only way out of a tasklet that goes on later.  Its caller has put prev where it waits (the
- * run queue, a channel, nowhere) and the value for `next` into next->tempval.  Then:
+ * plus_schedule(prev, next) is the only way out of a tasklet that goes on later.  The caller has put prev where it
+ * waits (the run queue, a channel, nowhere) and the value for `next` into next->tempval.  Then:
  *
- *   1. Every few switches, times and descriptors are looked at.  With nobody runnable, outside.c waits; with nobody
- *      who could come, that is a deadlock, and prev or the innermost caller of run() gets it as an exception.
- *   2. All that can refuse does so: -1 with an exception, nothing has been changed, the caller takes prev back.
+ *   1. Every few switches, timers and descriptors are checked.  If nothing is runnable, outside.c waits; if nothing can
+ *      become runnable, that is a deadlock, and prev or the innermost caller of run() gets it as an exception.
+ *   2. Everything that can refuse the switch does so: -1 with an exception, nothing has been changed, the caller takes
+ *      prev back.
  *   3. `next` is put into the run queue.  From here on nothing fails.
- *   4. The watchdog may name another one.  The schedule callback runs Python code, in which other threads run too: whoever
- *      is to come is held by a reference and marked as `coming`, and is put back if it was removed meanwhile.
+ *   4. The watchdog may name another tasklet.  The schedule callback runs Python code, during which other threads run
+ *      too.  So the next tasklet is held by a reference, marked as `coming`, and put back if it was removed meanwhile.
  *   5. No Python code any more: a stack for `next` if it has none, `current` and `running`, the switch (fiber.c).
- *   6. In prev again, when somebody has switched back: what the switch before has left over (a C stack, references) is let
- *      go, the GIL is kept or not as `atomic` says, and tempval is the result, or raised if it is a bomb.
+ *   6. When prev runs again: leftovers of the switch to it (a C stack, references) are released, the GIL is kept or not
+ *      as `atomic` says, and tempval is the result, or is raised if it is a bomb.
  *
- * A reference that must not end before the switch, as its destructor would run in a tasklet that has left already, goes
- * to `after_switch` and ends in 6, on the other side.
+ * A reference that must not end before the switch, because its destructor would run in a tasklet that has left already,
+ * goes to `after_switch` and ends in step 6 of the next tasklet.
  *
- * A tasklet ends in tasklet_entry(), on its own C stack, from which it cannot free that: it is `finished` until 6.  If its
- * successor has not begun, that takes over the C stack and runs in the same loop: spawning and ending a thousand of them
- * costs no switch of stacks at all.  Rejected: a scheduler of its own to which every tasklet returns; each going from one to
- * the other would be two switches.
+ * A tasklet ends in tasklet_entry(), on its own C stack, which it cannot free from there; so it is `finished` until
+ * step
+ * 6.  If its successor has not begun, the successor takes over the C stack and runs in the same loop: spawning and
+ * ending a thousand tasklets costs no switch of stacks.  Rejected: a scheduler tasklet to which every tasklet returns;
+ * each change of tasklets would be two switches.
  *
- * All with the GIL held.
+ * All functions are called with the GIL held.
  */
-/* What switches has no buffers, and the check of the stack protector would be a tenth of a switch. */
+/* The functions that switch have no buffers, and the stack protector's check would be a tenth of a switch. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC optimize("no-stack-protector")
 #endif
@@ -43,9 +45,9 @@
 
 PyObject *plus_error_handler, *plus_schedule_hook;
 
-/* ---- what can refuse -------------------------------------------------------------------------- */
+/* ---- refusals --------------------------------------------------------------------------------- */
 
-static bool at_end; /* of the interpreter: the tasklets of its main thread were killed */
+static bool at_end; /* the interpreter ends: the tasklets of its main thread were killed */
 
 void
 plus_switching_end(void)
@@ -83,7 +85,7 @@ plus_refuse_in_callback(const struct plus_scheduler *sched)
     return refuse_here(sched) || plus_refuse_leaving(sched);
 }
 
-/* ---- going from one to the other -------------------------------------------------------------- */
+/* ---- switching -------------------------------------------------------------------------------- */
 
 /* Calls the schedule callback; its exceptions go to sys.unraisablehook. */
 static void
@@ -140,14 +142,14 @@ settle(struct plus_scheduler *sched)
     plus_follow_atomic(sched);
 }
 
-/* Inside, other threads may run and the exception that is set has to stay. */
+/* Other threads may run inside, and the current exception must survive. */
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 {
     struct plus_raised raised = plus_raised_take();
     sched->turn.holds_gil = hold;
     if (hold) {
-        /* Where the ground differs, or without memory, only the watchdog is kept away. */
+        /* If the GIL cannot be held here, or without memory, only the watchdog is kept away. */
         sched->turn.in_section = plus_atomic_hold();
     }
     else if (sched->turn.in_section) {
@@ -156,7 +158,8 @@ plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
     plus_raised_put(raised);
 }
 
-/* Its frames are there.  If no more was asked for (vacating.c) it is parked here, and gets its value later. */
+/* Called once the frames of `task` are rebuilt.  If vacating.c only wanted a C stack for it, the tasklet is parked here
+ * and gets its value later. */
 static PyObject *
 receive(struct plus_tasklet *task, PyObject *value)
 {
@@ -175,7 +178,7 @@ receive(struct plus_tasklet *task, PyObject *value)
     return value;
 }
 
-/* What a new tasklet runs: its function, once.  Gives the result, or NULL with an exception. */
+/* Runs the function of a new tasklet, once.  Gives the result, or NULL with an exception. */
 static PyObject *
 run_function(struct plus_tasklet *task)
 {
@@ -188,23 +191,23 @@ run_function(struct plus_tasklet *task)
         plus_interrupts_begin(task->sched);
     }
     settle(task->sched);
-    if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb there */
+    if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb in there */
         result = plus_snapshot_run(task->func, value, receive, task);
     }
     else if (plus_is_bomb(value)) { /* killed before it began */
         (void)plus_bomb_explode(value);
     }
-    else if (task->func == NULL) { /* what a pickle has left half made */
+    else if (task->func == NULL) { /* made by a pickle and not completed */
         Py_DECREF(value);
         PyErr_SetString(PyExc_RuntimeError, "the tasklet was not bound to a function");
     }
     else {
         Py_DECREF(value);
-        /* They stay in the tasklet, where the garbage collector sees them. */
+        /* func, args and kwargs stay in the tasklet, where the garbage collector sees them. */
         result = PyObject_Call(task->func, task->args, task->kwargs);
     }
     if (task->sched->turn.leaving == task) {
-        return NULL; /* it goes on later, and keeps them */
+        return NULL; /* the tasklet goes on later and needs func, args and kwargs */
     }
     Py_CLEAR(task->func);
     Py_CLEAR(task->args);
@@ -218,7 +221,7 @@ wakes_up(struct plus_scheduler *sched)
     return sched->runs.count > 0 ? sched->runs.callers[sched->runs.count - 1] : sched->main;
 }
 
-/* What an exception that leaves a tasklet becomes: a bomb for main, or NULL if nothing is left of it. */
+/* Turns the exception that leaves a tasklet into a bomb for main; NULL if the exception was handled. */
 static PyObject *
 bomb_for_main(void)
 {
@@ -243,7 +246,7 @@ bomb_for_main(void)
     return plus_bomb_from_error();
 }
 
-/* Who runs after a tasklet that has ended with an exception (bomb, taken) or without one (NULL). */
+/* Returns the tasklet that runs after one that ended with an exception (bomb, taken) or without one (NULL). */
 static struct plus_tasklet *
 successor(struct plus_scheduler *sched, PyObject *bomb)
 {
@@ -269,7 +272,7 @@ successor(struct plus_scheduler *sched, PyObject *bomb)
     return sched->current != NULL ? sched->current : wakeup;
 }
 
-/* Puts `next` into the run queue if it is in none or in a channel's. */
+/* Puts `next` into the run queue if it is in no queue or in a channel's. */
 static void
 make_runnable(struct plus_tasklet *next)
 {
@@ -285,7 +288,7 @@ make_runnable(struct plus_tasklet *next)
 static void
 tasklet_entry(void);
 
-/* Whoever has no place on a stack to go on from gets one. */
+/* Gives a tasklet that has no saved stack pointer a place on its stack to go on from. */
 static inline void
 place(struct plus_tasklet *task)
 {
@@ -307,7 +310,7 @@ plus_place(struct plus_tasklet *task)
     place(task);
 }
 
-/* Takes a reference to who runs next.  The callback, or another thread meanwhile, may have removed it. */
+/* Takes a reference to the next tasklet.  Puts it back if the callback, or another thread meanwhile, removed it. */
 static inline void
 insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
 {
@@ -322,8 +325,8 @@ insist_on(struct plus_tasklet *next, const struct plus_tasklet *prev)
     }
 }
 
-/* The end of `task`, which is current; its result or exception is dealt with.  Returns where the next tasklet is a
- * new one and has taken over this C stack. */
+/* Ends `task`, which is current; its result or exception has been dealt with.  Returns only if the next tasklet is new
+ * and has taken over this C stack. */
 static void
 leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_tasklet *next)
 {
@@ -332,7 +335,7 @@ leave(struct plus_scheduler *sched, struct plus_tasklet *task, struct plus_taskl
         call_schedule_hook(sched, task, next);
         plus_pystate_end(sched->tstate); /* debuggers' hooks set tracers */
     }
-    plus_pystate_drop_context(sched->tstate); /* of a signal handler, if there is one again */
+    plus_pystate_drop_context(sched->tstate); /* a signal handler may have set one again */
     insist_on(next, task);
     if (sched->watch.on) {
         plus_above.entering(sched, next);
@@ -371,7 +374,7 @@ tasklet_entry(void)
         Py_XDECREF(result);
         plus_pystate_end(sched->tstate); /* may run destructors, for which it is still current */
         plus_queue_remove(task);         /* its reference goes to `finished` */
-        /* Signal handlers and other threads may run while a successor is waited for: nobody is to insert it. */
+        /* Signal handlers and other threads may run while a successor is waited for; they must not insert `task`. */
         task->alive = false;
         struct plus_tasklet *next = successor(sched, bomb);
 
@@ -409,7 +412,7 @@ switch_now(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_
     }
     PyObject *value = plus_claim_value(prev);
 
-    settle(sched); /* may run Python code, so the value is in safety */
+    settle(sched); /* may run Python code, so `value` was claimed first */
     *result = plus_value_or_raise(value);
 }
 
@@ -426,7 +429,7 @@ schedule_in_other_thread(struct plus_tasklet *prev, struct plus_tasklet *next, P
     return 0;
 }
 
-/* Nothing is runnable: wake who called run(), or wait for other threads, or it is a deadlock. */
+/* Called if nothing is runnable: switches to the caller of run(), waits for other threads, or reports a deadlock. */
 static int
 schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObject **result)
 {
@@ -438,7 +441,7 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
         if (wakeup == prev) {
             return -1;
         }
-        plus_set_value(wakeup, plus_bomb_from_error()); /* whoever waited last has no part in it */
+        plus_set_value(wakeup, plus_bomb_from_error()); /* not for prev, which only waited last */
         return plus_schedule(sched, prev, wakeup, result);
     }
     if (found > 0) {
@@ -460,7 +463,8 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
     return plus_schedule(sched, prev, prev, result);
 }
 
-/* Whoever is to begin gets a C stack.  A warning and finalizers run code meanwhile: it is `coming`, and nobody switches. */
+/* Gives a tasklet that is to begin a C stack.  Meanwhile a warning and finalisers run code, so the tasklet is marked as
+ * `coming`, and switching is refused. */
 static int
 make_ready(struct plus_scheduler *sched, struct plus_tasklet *next)
 {
@@ -478,7 +482,7 @@ make_ready(struct plus_scheduler *sched, struct plus_tasklet *next)
     return result;
 }
 
-/* Puts the hub, which lets the loop of asyncio run, right behind `next`, which is about to run. */
+/* Puts the hub, which lets asyncio's loop run, right after `next`, which is about to run. */
 static void
 bring_hub(struct plus_scheduler *sched, const struct plus_tasklet *next)
 {
@@ -512,8 +516,8 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
             return -1;
         }
-        /* Modules, threads' data and contexts are taken apart, in no order: no parked frame may go on.  To wait alone
-         * is no harm. */
+        /* Modules, thread data and contexts are being torn down, in no order, so no parked frame may go on.  A
+         * tasklet may still wait. */
         if (at_end && plus_compat_is_finalizing()) {
             PyErr_SetString(plus_compat_finalization_error(),
                             "cannot switch tasklets at interpreter finalization");
@@ -550,7 +554,7 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
         prev->parked_ns = plus_now_coarse_ns();
         plus_queue_remove(prev);
         next = sched->current;
-        /* Held until the switch is done: then nobody may be left who wants it. */
+        /* Held until the switch is done: by then it may be the last reference. */
         sched->turn.after_switch = (PyObject *)prev;
     }
     if (plus_schedule(sched, prev, next, &result) < 0) {

@@ -1,7 +1,7 @@
-/* Which tasklet of a thread runs next, and the going there.
+/* Which tasklet of a thread runs next, and the switch to it.
  *
- * All with the GIL held.  What says "takes" consumes a reference, what says "gives" returns one.
- * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c.
+ * All functions are called with the GIL held.  "Takes" means that a function consumes a reference, "gives" that it
+ * returns one.  Semantics: Stackless Python 3.x, Stackless/module/scheduling.c.
  */
 #ifndef PLUS_TASKLETS_SWITCHING_H
 #define PLUS_TASKLETS_SWITCHING_H
@@ -11,9 +11,9 @@
 extern PyObject *plus_error_handler; /* or NULL */
 extern PyObject *plus_schedule_hook; /* or NULL */
 
-/* Leaves `prev`, which is running, for `next` (NULL: nothing is runnable).  Returns when prev runs again: 0,
- * and *result is its tempval, or NULL with the exception that was sent to it; or -1 with an exception if
- * nothing was done, and the caller undoes what it has prepared. */
+/* Leaves `prev`, which is running, for `next` (NULL: nothing is runnable).  Returns when prev runs again: 0, with
+ * *result its tempval, or NULL with the exception that was sent to it.  Returns -1 with an exception if nothing was
+ * done; then the caller undoes its preparations. */
 int
 plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
               PyObject **result);
@@ -22,16 +22,16 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
 PyObject *
 plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove);
 
-/* True, with RuntimeError, while the running tasklet is in the run queue no more: it is about to wait or to end, and
- * a value that it lets go on its way, or the garbage collector, calls a finaliser. */
+/* True, with RuntimeError, if the running tasklet has left the run queue: it is about to wait or to end, and a
+ * finaliser runs, because of a value that it dropped or of the garbage collector. */
 bool
 plus_refuse_leaving(const struct plus_scheduler *sched);
 
-/* The same, and inside of a callback: nothing may be switched there. */
+/* The same, and also true inside of a callback, where switching is refused. */
 bool
 plus_refuse_in_callback(const struct plus_scheduler *sched);
 
-/* Has the thread keep the GIL while the running tasklet is atomic, and not else. */
+/* Makes the thread keep the GIL while the running tasklet is atomic, and only then. */
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold);
 
@@ -45,11 +45,11 @@ plus_follow_atomic(struct plus_scheduler *sched)
     }
 }
 
-/* For a tasklet that has a C stack, to be switched to: where it was, or where it begins. */
+/* Prepares a tasklet that has a C stack for a switch to it: its saved place, or its beginning. */
 void
 plus_place(struct plus_tasklet *task);
 
-/* The interpreter's end has begun: from here on nothing is switched once it finalises. */
+/* The interpreter has begun to end: once it finalises, every switch is refused. */
 void
 plus_switching_end(void);
 

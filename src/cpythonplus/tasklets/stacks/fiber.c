@@ -1,26 +1,26 @@
-/* The order of a switch, from one fiber of a thread to another:
+/* The steps of a switch from one fiber of a thread to another:
  *
- *   1. The thread state's part of `from` (frames, exceptions, depths, tracers, context, where its data stack is) is
- *      noted in `from`, and that of `to` put in its place.  References move with it; no count changes but that of
- *      compiled code (3.14 on).
- *   2. AddressSanitizer, if it is there, is told which stack comes next.
- *   3. The C stack is left: registers are kept on it, its pointer in from->sp.
- *   4. Whoever switches back comes out of the same call, on the stack of `from`, whose part of the thread state is
- *      there already.  The sanitizer is told that it has arrived; what step 1 has counted up is given back.
+ *   1. The thread state's part of `from` (frames, exceptions, depths, tracers, context, place of its data stack) is
+ *      saved in `from`, and that of `to` is loaded.  References move with it; no count changes except that of compiled
+ *      code (3.14 on).
+ *   2. AddressSanitizer, if present, is told which stack comes next.
+ *   3. The C stack is left: registers are saved on it, its pointer in from->sp.
+ *   4. When another fiber switches back, the same call returns, on the stack of `from`, whose part of the thread state
+ *      is loaded already.  The sanitizer is told of the arrival; the references that step 1 added are dropped.
  *
- * Between 1 and 3 the interpreter would see the frames of one tasklet above the C stack of another.  So nothing is
- * called there that allocates, frees, or lets go of the GIL.  What step 4 gives back may be freed by that, which is
- * why it comes last.
+ * Between steps 1 and 3 the interpreter would see the frames of one tasklet above the C stack of another.  So no
+ * function is called there that allocates, frees, or releases the GIL.  Dropping the references in step 4 may free
+ * objects, so it comes last.
  *
- * A fresh stack begins in the function that plus_switch_prepare() was given, and not behind step 3 of its own: that
- * function calls plus_fiber_arrived() first.  A fiber that ends has nobody to come back to: plus_fiber_leave() notes
- * nothing, and what is left on its stack is lost.  The stack itself is in use until the other side has arrived, so it
- * is given back there.
+ * A fresh stack begins in the function that was given to plus_switch_prepare(), not after a step 3 of its own: that
+ * function calls plus_fiber_arrived() first.  A fiber that ends is never resumed: plus_fiber_leave() saves nothing, and
+ * the content of its stack is lost.  The stack itself is in use until the other side has arrived, so it is given back
+ * there.
  *
- * Rejected: to exchange whole thread states.  Thread-local storage, the identity of the thread and the interpreter's
- * list of threads would come with them, and the GIL knows by its own variable who holds it.
+ * Rejected: exchanging whole thread states.  Thread-local storage, the identity of the thread and the interpreter's
+ * list of threads would come with them, and the GIL has its own variable for its holder.
  */
-/* Its check of the stack protector would be a part of each spawn; `bounds` is no buffer. */
+/* The stack protector's check would slow down each spawn; `bounds` is no buffer. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 11
 #pragma GCC optimize("no-stack-protector")
 #endif
@@ -33,8 +33,8 @@
 
 #define MARKED_BYTES (64 << 10)
 
-/* Who has switched last; NULL: one that has ended.  Only the side that arrives learns the bounds of the stack
- * that was left: of a thread's own stack there is no other source. */
+/* The fiber that switched last; NULL: it has ended.  Only the side that arrives learns the bounds of the stack that was
+ * left; for a thread's own stack there is no other source. */
 static _Thread_local struct plus_fiber *came_from;
 
 static void
@@ -61,7 +61,7 @@ arrive(struct plus_fiber *here)
 static void
 describe(struct plus_fiber *state, const struct plus_stack *stack)
 {
-    /* What ran on it before has left its marks: the first of its functions did not return. */
+    /* Former users of the stack have left marks: the first of their functions did not return. */
     char *low = stack->top - stack->low > MARKED_BYTES ? stack->top - MARKED_BYTES : stack->low;
 
     __asan_unpoison_memory_region(low, (size_t)(stack->high - low));

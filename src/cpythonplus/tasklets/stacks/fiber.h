@@ -1,6 +1,6 @@
-/* A C stack with the part of the thread state that goes with it, and the switch from one to another.
+/* A C stack with its part of the thread state, and the switch from one to another.
  *
- * All with the GIL held.  A fiber is one thread's; what is parked is read by others.
+ * Called with the GIL held.  A fiber belongs to one thread; others read parked ones.
  */
 #ifndef PLUS_TASKLETS_FIBER_H
 #define PLUS_TASKLETS_FIBER_H
@@ -10,21 +10,21 @@
 #include "switch.h"
 
 struct plus_fiber {
-    void *sp; /* where its C stack was left, while it is parked; NULL: not begun, or cold */
+    void *sp; /* pointer of its C stack while it is parked; NULL: not begun, or cold */
     struct plus_pystate state;
 #ifdef __SANITIZE_ADDRESS__
     void *fake_stack;          /* AddressSanitizer's, while parked */
-    const void *sanitizer_low; /* its C stack, as AddressSanitizer is to see it */
+    const void *sanitizer_low; /* bounds of its C stack for AddressSanitizer */
     size_t sanitizer_bytes;
 #endif
 };
 
-/* Makes it ready to begin on a stack that nobody uses, with no frames, no exception and full recursion limits; it keeps
- * its context and the tracers that it was given. */
+/* Prepares a fiber to begin on an unused stack, with no frames, no exception and full recursion limits; it keeps its
+ * context and the tracers that it was given. */
 void
 plus_fiber_fresh(struct plus_fiber *fiber, PyThreadState *tstate, const struct plus_stack *stack);
 
-/* Leaves `from`, which runs, for `to`; returns when somebody switches back. */
+/* Leaves `from`, which runs, for `to`; returns when another fiber switches back. */
 #ifdef __SANITIZE_ADDRESS__
 void
 plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fiber *to);
@@ -38,11 +38,11 @@ plus_fiber_switch(PyThreadState *tstate, struct plus_fiber *from, struct plus_fi
 }
 #endif
 
-/* The first thing on a fresh stack. */
+/* The first call on a fresh stack. */
 void
 plus_fiber_arrived(void);
 
-/* Leaves what has ended. */
+/* Leaves a fiber that has ended. */
 _Noreturn void
 plus_fiber_leave(PyThreadState *tstate, struct plus_fiber *to);
 

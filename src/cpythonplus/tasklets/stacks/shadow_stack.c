@@ -1,16 +1,16 @@
 /* Whether the processor keeps a shadow stack for this thread; see plus_switch_refusal in switch.h.
  *
- * With one, a return to an address that was not called from there is a fault, and that is what any change of
- * stacks looks like.  So there are no tasklets then; better a refusal at the import than SIGSEGV at the first switch.
+ * With a shadow stack, a return to an address that was not called from there is a fault, and every switch of stacks
+ * looks like that.  So tasklets are refused then, at the import, instead of a SIGSEGV at the first switch.
  *
- * The kernel is asked, not the processor or the C library: those tell what there could be.  A shadow stack is switched
- * on before a program begins, and its threads inherit it, so one question for the process is enough.  A kernel that
- * does not know the question has none.
+ * The kernel is asked, not the processor or the C library, which only tell what is possible.  A shadow stack is
+ * switched on before a program begins, and threads inherit it, so one question per process is enough.  A kernel that
+ * does not know the question has no shadow stacks.
  *
- * Where there is no switch for the processor, this file has its two functions, which are never called.
+ * If there is no switch for the processor, this file defines its two functions, which are never called.
  *
- * Rejected: to switch the shadow stack as well.  It takes a second stack for each tasklet from
- * map_shadow_stack(2), and no distribution's Python runs with one yet.
+ * Rejected: switching the shadow stack as well.  That takes a second stack for each tasklet from map_shadow_stack(2),
+ * and no distribution's Python runs with shadow stacks yet.
  */
 #define _GNU_SOURCE /* syscall */
 #include "switch.h"
@@ -23,9 +23,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define SHSTK_STATUS 0x5005           /* of arch_prctl(2): Linux 6.6, x86-64 */
-#define GET_SHADOW_STACK_STATUS 74    /* of prctl(2): Linux 6.13, aarch64 and RISC-V */
-#define SHADOW_STACK_ON ((uint64_t)1) /* in what either of them says */
+#define SHSTK_STATUS 0x5005           /* arch_prctl(2): Linux 6.6, x86-64 */
+#define GET_SHADOW_STACK_STATUS 74    /* prctl(2): Linux 6.13, aarch64 and RISC-V */
+#define SHADOW_STACK_ON ((uint64_t)1) /* the bit in the status of either */
 #endif
 
 #if !PLUS_HAS_SWITCH
@@ -57,7 +57,7 @@ plus_switch_refusal(void)
     long failed = syscall(SYS_prctl, GET_SHADOW_STACK_STATUS, &status, 0, 0, 0);
 #endif
     if (failed == 0 &&
-        (status & SHADOW_STACK_ON)) { /* else an older kernel, or a processor without */
+        (status & SHADOW_STACK_ON)) { /* unset or failed: older kernel, or processor without */
         return "this process runs with shadow stacks, which forbid switching "
                "(glibc.cpu.x86_shstk=off)";
     }

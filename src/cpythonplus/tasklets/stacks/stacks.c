@@ -1,37 +1,36 @@
 /* Slabs of stacks; see stacks.h for the layout.
  *
- * A stack's life.  Its thread changes it, and who trims or warms it from another one; all with the GIL held:
+ * The life of a stack.  Its thread changes its state; another thread may trim or warm it; always with the GIL held:
  *
  *     free --take()--> in use --give()--> free
- *                      in use --trim(), where cool() agrees--> cold --put_back()--> in use
+ *                      in use --trim(), if cool() agrees--> cold --put_back()--> in use
  *
- *   free    `owner` is NULL.  In the pool's list if it has the present size.  The others wait in their slabs until that
- *           size comes again.
- *   in use  It has an owner, and its guard is armed.
- *   cold    It has an owner, and nothing in its pages: the owner has the content as a slice.  The addresses stay its
- *           own.
+ *   free      `owner` is NULL.  It is in the pool's list if it has the present size.  Others wait in their slabs until
+ *             that size comes again.
+ *   in use    It has an owner, and its guard is armed.
+ *   cold      It has an owner, and no content: the owner has that as a slice.  The addresses stay reserved.
  *
- * Guards are armed when a stack is taken, not when its slab is made: each has entries in a page of page tables.
- * There are three kinds, tried in this order: MADV_GUARD_INSTALL, mprotect() for the first stacks of the process, a
- * word at the low end that give() looks at.  Whether the first works is found out once.  An emulator takes any advice
- * and does nothing, so what is guarded is read for a trial.
+ * Guards are armed when a stack is taken, not when its slab is made: each needs entries in a page of page tables.
+ * There are three kinds, tried in this order: MADV_GUARD_INSTALL; mprotect() for the first stacks of the process; a
+ * word at the low end that give() checks.  Whether the first kind works is found out once.  An emulator accepts any
+ * advice and does nothing, so the guarded memory is read as a test.
  *
- * trim() goes slab by slab.  First it asks the owners, each of which copies out what it needs before it says yes.
- * Then it looks for runs of neighbours that are free or cold.  The whole units of TABLE_BYTES in a run are mapped
- * afresh, which frees their page tables; at the edges, whose tables serve stacks in use as well, only pages are
- * dropped.  A fresh mapping has lost the guards in it, and dropped pages a guard that is a word: those are forgotten
- * here, and armed again by take() or put_back().  The guards at the edges stay.
+ * trim() goes slab by slab.  First it asks the owners, each of which copies out what it needs before it agrees.  Then
+ * it looks for runs of neighbours that are free or cold.  The whole units of TABLE_BYTES in a run are mapped afresh,
+ * which frees their page tables; at the edges, whose tables also serve stacks in use, only pages are dropped.  A fresh
+ * mapping loses its guards, and dropped pages lose a guard word: those guards are marked as missing, and armed again
+ * by take() or put_back().  The guards at the edges stay.
  *
- * Free stacks keep their pages at first, so that the next user faults in none: *filled*, and *unsettled* until settle()
- * has dropped all but KEPT_BYTES of each.  They are the first of the list, so nobody needs to walk over the others.  When
- * there are KEPT_FILLED and some more, give() drops all pages of the oldest ones: those that were given last are taken
- * next.  (To drop those of the one that is given would be simpler.  But a thread that has once had very many tasklets
- * would then drop and fault in the pages of each later one.)
+ * Free stacks keep their pages at first, so that the next user has no page faults: *filled*, and *unsettled* until
+ * settle() has dropped all but KEPT_BYTES of each.  They are at the front of the list, so nobody walks over the others.
+ * When there are more than KEPT_FILLED + DROPPED_AT_ONCE, give() drops all pages of the oldest: the stacks that were
+ * given last are taken next.  (Dropping the pages of the stack that is given would be simpler.  But a thread that once
+ * had very many tasklets would then drop and fault in the pages of each later one.)
  *
- * All bounds are whole pages, of whatever size the kernel has: advice for a part of a page fails, or reaches further
- * than it was meant to.  The guards have 64 KiB and 1 MiB, and the largest pages have 64 KiB.
+ * All bounds are whole pages, of the kernel's page size: advice for a part of a page fails, or reaches too far.  The
+ * guards have 64 KiB and 1 MiB, and the largest pages have 64 KiB.
  *
- * plus_stack_guard_hit() runs in a signal handler.  It reads the list of slabs alone: a slab is whole before it is
+ * plus_stack_guard_hit() runs in a signal handler.  It only reads the list of slabs: a slab is complete before it is
  * linked, and stays until its pool ends.
  */
 #define _GNU_SOURCE /* madvise, syscall */
@@ -59,19 +58,19 @@
 #define MADV_GUARD_INSTALL 102 /* Linux 6.13 */
 #endif
 
-#define TABLE_BYTES ((size_t)2 << 20) /* served by a page of page tables, where pages have 4 KiB */
+#define TABLE_BYTES ((size_t)2 << 20) /* one page of page tables serves this, with pages of 4 KiB */
 #define WIDE_GUARD_BYTES ((size_t)1 << 20)
 #define PACKED_GUARD_BYTES ((size_t)64 << 10)
 #define FRAMES_BYTES ((size_t)16 << 10)
 #define FRAMES_OFFSET ((size_t)3072) /* in its page: most parked C stacks are shorter than this */
 #define SLAB_STACKS 64
-#define FEW_STACKS 8                  /* of a first slab, and where there is no room for more */
+#define FEW_STACKS 8                  /* of a first slab, and if there is no room for more */
 #define MPROTECT_GUARDS 16384         /* two mappings each, of the 65,530 that a process may have */
 #define KEPT_FILLED 1024              /* free stacks whose pages are kept */
-#define DROPPED_AT_ONCE 64            /* of so many more */
-#define KEPT_BYTES ((size_t)64 << 10) /* of each of them */
+#define DROPPED_AT_ONCE 64            /* number of further ones that are dropped together */
+#define KEPT_BYTES ((size_t)64 << 10) /* of each settled stack */
 #define SETTLE_EVERY_NS (PLUS_NS_PER_S / 20)
-#define SETTLE_AT_REST 16 /* so many free stacks are not left with pages while the thread sleeps */
+#define SETTLE_AT_REST 16 /* at this many free stacks their pages are dropped before a sleep */
 #define INTACT UINT64_C(0x5afe57ac6b0770f1)
 
 struct layout {
@@ -82,7 +81,7 @@ struct layout {
 
 struct plus_slab {
     struct plus_slab *next;
-    char *base; /* at a multiple of TABLE_BYTES, and so is the end */
+    char *base; /* a multiple of TABLE_BYTES, like its end */
     size_t bytes;
     struct layout layout;
     int count;
@@ -121,8 +120,8 @@ layout_of(size_t stack_bytes)
                            round_up(WIDE_GUARD_BYTES + room, TABLE_BYTES)};
 }
 
-/* Has the kernel itself read there, as abseil's AddressIsReadable does: the set of signals is copied before its
- * use, which there is none of, is looked at. */
+/* Makes the kernel itself read there, as abseil's AddressIsReadable does: the set of signals is copied before its use
+ * (-1, which does not exist) is checked. */
 static bool
 is_readable(const char *at)
 {
@@ -139,7 +138,8 @@ install_guard(char *start, size_t bytes)
         return false;
     }
     if (state == UNKNOWN) {
-        state = is_readable(start) ? REFUSED : WORKS; /* emulators take any advice and do nothing */
+        /* emulators accept any advice and do nothing */
+        state = is_readable(start) ? REFUSED : WORKS;
     }
     return state == WORKS;
 }
@@ -160,7 +160,7 @@ make_guard(char *low, size_t bytes)
     return PLUS_GUARD_MAPPING;
 }
 
-/* Before it is used: a guard takes its share of a page of page tables. */
+/* Called before a stack is used, not earlier: a guard needs entries in a page of page tables. */
 static void
 arm(struct plus_stack *stack)
 {
@@ -200,7 +200,7 @@ is_of_present_size(const struct plus_stack_pool *pool, const struct plus_slab *s
     return slab->layout.stride == layout_of(pool->stack_bytes).stride;
 }
 
-/* Without pages and page tables; flags may be MAP_FIXED, over what is there.  NULL: no memory. */
+/* Maps memory without pages and page tables; with MAP_FIXED in `flags`, over the present mapping.  NULL: no memory. */
 static char *
 map_fresh(char *base, size_t bytes, int flags)
 {
@@ -210,7 +210,7 @@ map_fresh(char *base, size_t bytes, int flags)
     if (mapped == MAP_FAILED) {
         return NULL;
     }
-    /* A huge page for a parked tasklet that needs one small page would be 500 times too much. */
+    /* A huge page would be 500 times too much for a parked tasklet, which needs one small page. */
     (void)madvise(mapped, bytes, MADV_NOHUGEPAGE);
     return mapped;
 }
@@ -223,7 +223,7 @@ drop_pages(char *start, char *end)
     }
 }
 
-/* A stack that was used to its depth once would keep all of that. */
+/* Drops pages of free stacks: a stack that was once used to its depth would keep all of them. */
 static void
 settle(struct plus_stack_pool *pool)
 {
@@ -237,7 +237,7 @@ settle(struct plus_stack_pool *pool)
     pool->settled_ns = plus_now_coarse_ns();
 }
 
-/* At a multiple of TABLE_BYTES, which `bytes` is one of, too. */
+/* Maps at a multiple of TABLE_BYTES; `bytes` is one too. */
 static char *
 map_aligned(size_t bytes)
 {
@@ -281,7 +281,7 @@ add_slab_of(struct plus_stack_pool *pool, int count)
     return true;
 }
 
-/* Most programs do with few. */
+/* Adds a slab, the first a small one, since most programs need few stacks; halves the stack size without memory. */
 static bool
 add_slab(struct plus_stack_pool *pool)
 {
@@ -292,13 +292,13 @@ add_slab(struct plus_stack_pool *pool)
         }
         plus_stacks_resize(pool, pool->stack_bytes / 2);
         if (pool->free != NULL) {
-            return true; /* one of that size was there */
+            return true; /* a stack of that size was free */
         }
     }
     return true;
 }
 
-/* A slab's stacks that are free and of the present size. */
+/* Adds a slab's free stacks of the present size to the list. */
 static void
 collect_free(struct plus_stack_pool *pool, struct plus_slab *slab)
 {
@@ -313,12 +313,12 @@ collect_free(struct plus_stack_pool *pool, struct plus_slab *slab)
     }
 }
 
-/* Free ones of other sizes are left behind until theirs comes again, or the pool is freed. */
+/* Free stacks of other sizes stay in their slabs until their size comes again, or the pool is freed. */
 void
 plus_stacks_resize(struct plus_stack_pool *pool, size_t stack_bytes)
 {
     if (stack_bytes != pool->stack_bytes) {
-        settle(pool); /* the list is lost, and with it the count of the filled */
+        settle(pool); /* the list is lost, and with it the count of filled stacks */
         for (struct plus_stack *stack = pool->free; stack != NULL; stack = stack->next) {
             stack->filled = false;
         }
@@ -353,15 +353,15 @@ plus_stack_take(struct plus_stack_pool *pool, void *owner)
     return stack;
 }
 
-/* Whether its last word is still what it was. */
+/* Whether its guard word is unchanged. */
 static bool
 is_intact(const struct plus_stack *stack)
 {
     return stack->guard != PLUS_GUARD_WORD || *(const uint64_t *)stack->low == INTACT;
 }
 
-/* Stacks from one to another of a slab have no content that anybody needs.  A fresh mapping frees the page tables,
- * too, but takes the guards that are in them; the edges share theirs with stacks that are in use. */
+/* Drops the content of the stacks `first` to `last` of a slab.  A fresh mapping also frees the page tables, but loses
+ * the guards in it; the edges share their tables with stacks in use. */
 static void
 drop_stacks(struct plus_stack_pool *pool, struct plus_slab *slab, int first, int last)
 {
@@ -369,7 +369,7 @@ drop_stacks(struct plus_stack_pool *pool, struct plus_slab *slab, int first, int
     char *end = last == slab->count - 1 ? slab->base + slab->bytes : slab->stacks[last].high;
     char *from = table_floor(start + TABLE_BYTES - 1), *to = table_floor(end);
 
-    /* It fails where the process has no mapping left for the moment in which there are two more. */
+    /* A fresh mapping fails if the process has no mappings left: it needs two more for a moment. */
     if (from >= to || map_fresh(from, (size_t)(to - from), MAP_FIXED) == NULL) {
         from = to = end;
     }
@@ -495,7 +495,7 @@ plus_stack_give(struct plus_stack_pool *pool, struct plus_stack *stack)
     }
     stack->owner = NULL;
     pool->in_use--;
-    if (!is_of_present_size(pool, stack->slab)) { /* the size was changed since */
+    if (!is_of_present_size(pool, stack->slab)) { /* the size was changed meanwhile */
         drop_pages(stack->low + plus_page_bytes(), stack->high);
         stack->settled = true;
         return;

@@ -1,20 +1,21 @@
 /* switch.h for aarch64 (AAPCS64).
  *
- * As on x86-64, what a callee preserves is kept: x19 to x28, the frame pointer, the link register, the low halves of
- * v8 to v15, the control register of floating point, the stack pointer.  x18 belongs to the platform and is left alone.
- * The status register (exceptions that have come) is the thread's, not the tasklet's.
+ * As on x86-64, the registers that a callee preserves are saved: x19 to x28, the frame pointer, the link register, the
+ * low halves of v8 to v15, the floating-point control register, the stack pointer.  x18 belongs to the platform and is
+ * left alone.  The floating-point status register (exceptions that have occurred) belongs to the thread, not to the
+ * tasklet.
  *
- * What lies at a parked stack's pointer, 176 bytes:
+ * The frame at a parked stack's pointer, 176 bytes:
  *
  *     sp ->  x19 ... x28  x29 (frame pointer)  x30 (where to go on)
  *            d8 ... d15
  *            fpcr  (padding)
  *
- * A fresh stack is made to look like that, with the trampoline in x30 and the entry in x19.  fpcr is written only
- * where the two differ: to write it makes the processor wait for all before it.
+ * A fresh stack gets the same frame, with the trampoline in x30 and the entry in x19.  fpcr is written only if the two
+ * differ, because writing it makes the processor wait for all earlier instructions.
  *
- * Pointer authentication: callers sign their own return addresses, by a stack pointer that is the same when they come
- * back.  x30 here is never signed.  Branch targets: the `hint` is a landing pad; `ret` needs none.
+ * Pointer authentication: callers sign their own return addresses, by a stack pointer that is the same when they
+ * return. x30 here is never signed.  Branch targets: the `hint` is a landing pad; `ret` needs none.
  *
  * Unwinders find the caller by the CFI lines; in the trampoline x30 is undefined and x29 is 0.
  */

@@ -1,25 +1,25 @@
 /* switch.h for x86-64 (System V ABI).
  *
- * plus_switch() is a call as any other for the compiler: what a callee may change it has kept already, where it needed
- * that.  So there is left to keep what a callee preserves: rbx, rbp, r12 to r15, the control words of SSE and x87, and
- * the stack pointer.  The direction flag is clear by the same convention.  The return address is on the stack: `ret`
- * on the other stack goes on where that one called.
+ * For the compiler plus_switch() is an ordinary call, so the caller has saved the registers that a callee may change.
+ * It remains to save those that a callee preserves: rbx, rbp, r12 to r15, the control words of SSE and x87, and the
+ * stack pointer.  The direction flag is clear by the same convention.  The return address is on the stack: `ret` on
+ * the other stack continues where that one called.
  *
- * What lies at a parked stack's pointer:
+ * The frame at a parked stack's pointer:
  *
  *     sp ->  mxcsr, x87 control word   (4 + 4 bytes)
  *            r15  r14  r13  r12  rbx  rbp
  *            return address
  *
- * A fresh stack is made to look like that, with the trampoline for a return address and the entry in rbx: one path
- * for fresh and parked stacks.  Two words above keep it aligned: at the trampoline's `call` the stack pointer is a
- * multiple of 16.  The control words are those of who prepares it.
+ * A fresh stack gets the same frame, with the trampoline as the return address and the entry in rbx: one path for fresh
+ * and parked stacks.  Two words above keep it aligned: at the trampoline's `call` the stack pointer is a multiple of
+ * 16. The control words are those of the preparing code.
  *
  * Debuggers and unwinders find the caller of a parked stack by the CFI lines.  In the trampoline rip is undefined and
  * rbp is 0: there the chain of frames ends.
  *
- * Rejected: inline assembly that names all registers as clobbered.  The compiler may keep a value relative to the
- * stack pointer over it, and inline it into both sides.  Rejected: swapcontext(3), see switch.h.
+ * Rejected: inline assembly that names all registers as clobbered.  The compiler may keep a value relative to the stack
+ * pointer across it, and inline it into both sides.  Rejected: swapcontext(3), see switch.h.
  */
 #include "switch.h"
 
@@ -77,7 +77,7 @@ plus_switch_prepare(void *top, void (*entry)(void))
     uint32_t mxcsr;
     uint16_t control;
 
-    *--sp = 0; /* keeps the stack aligned where the trampoline calls */
+    *--sp = 0; /* keeps the stack aligned at the trampoline's call */
     *--sp = 0;
     *--sp = (uintptr_t)switch_trampoline;
     *--sp = 0;                /* rbp */

@@ -1,23 +1,23 @@
 /* Monitoring events in the frames of parked tasklets, from 3.12 on; see instrument.h.
  *
- * When a tool asks for events (so do sys.settrace() and sys.setprofile()), the interpreter rewrites the code that
- * runs: it goes through the frames of all threads, and looks at other code when it is called the next time.
- * Parked tasklets' frames are in no thread's chain: a loop in one of them would go on without events.  So their
- * code is shown to the interpreter: one made-up frame for each, in front of the thread's chain, while
- * sys.monitoring.restart_events() goes through all of them.
+ * When a tool asks for events (sys.settrace() and sys.setprofile() do too), the interpreter rewrites running code: it
+ * goes through the frames of all threads, and checks other code when it is next called.  Parked tasklets' frames are
+ * in no thread's chain: a loop in one of them would go on without events.  So their code is shown to the interpreter:
+ * one stand-in frame for each code object, in front of the thread's chain, while sys.monitoring.restart_events() goes
+ * through all of them.
  *
- * When: each change has a number, and each scheduler remembers the last one that it has seen.  Who comes back from a
- * switch compares the two, and where they differ all parked tasklets of all threads are looked at: by whoever comes
- * first, for everybody.  From 3.14 on there are moments in which that would wait for ever; the next switch asks then.
+ * When: each change has a number, and each scheduler remembers the last one that it has seen.  A tasklet that returns
+ * from a switch compares the two.  If they differ, it checks all parked tasklets of all threads, on behalf of all
+ * schedulers. From 3.14 on there are moments in which that would wait for ever; then the next switch checks again.
  *
- * Who: each code object once, however many tasklets are in it.  If all of them are up to date nothing is shown, as
- * showing is a change itself.  If one is not, all are shown: the change makes all others out of date.
+ * What: each code object is shown once, however many tasklets are in it.  If all of them are up to date, nothing is
+ * shown, because showing is a change itself.  If one is stale, all are shown: the change makes all others stale.
  *
- * The made-up frames are in place for that one call, which runs no Python code: nobody else sees them.
+ * The stand-in frames exist for that one call, which runs no Python code: no other code sees them.
  *
- * The watchdog switches events on and off too often for that: see interrupts.c, which marks its own changes as seen.
+ * The watchdog switches events on and off too often for this: interrupts.c marks its own changes as seen.
  *
- * Rejected: hanging the real frames in, whose chains would have to be walked twice and mended on each way out; a call
+ * Rejected: linking the real frames, whose chains would have to be walked twice and repaired on each way out; a call
  * for each tasklet, as calls are numbered and the numbers run out.
  */
 #include "instrument.h"
@@ -29,13 +29,13 @@
 
 #define JUST_SEEN 64
 
-/* Codes by their addresses: code objects are equal when they look the same.  Of all frames, where one is stale: to show
- * it is a change itself, after which none may be left behind. */
+/* Code objects by their addresses, because equal-looking code objects compare equal.  If one is stale, those of all
+ * frames are shown: showing is a change itself, which would leave the others stale. */
 struct shown {
     PyObject *codes;
     uint64_t version;
     bool is_stale;
-    PyCodeObject *just_seen[JUST_SEEN]; /* a hundred thousand parked tasklets run few functions */
+    PyCodeObject *just_seen[JUST_SEEN]; /* a cache: many parked tasklets run few functions */
 };
 
 static int
@@ -117,7 +117,7 @@ plus_instrument_parked(void)
     struct plus_raised raised = plus_raised_take();
 
     struct shown shown = {.codes = PyDict_New(), .version = plus_instrumentation_version(tstate)};
-    /* Who has just come back was parked when the change was made. */
+    /* The running tasklet was parked when the change was made. */
     struct plus_frames running = plus_frames_of_thread(tstate);
 
     if (shown.codes == NULL || plus_frames_each(&running, note_code, &shown) != 0 ||

@@ -1,6 +1,6 @@
-/* Monitoring events in the frames of parked tasklets (CPython 3.12 and later; before, nothing is to do).
+/* Monitoring events in the frames of parked tasklets (CPython 3.12 and later; 3.11 needs nothing).
  *
- * All with the GIL held.  After a fork: nothing changes.
+ * Called with the GIL held.  fork: nothing changes.
  */
 #ifndef PLUS_TASKLETS_INSTRUMENT_H
 #define PLUS_TASKLETS_INSTRUMENT_H
@@ -10,13 +10,13 @@
 
 #if PLUS_INSTRUMENTED
 
-/* Gives the code of all parked tasklets the events that are asked for now.  Of all threads: this counts as a change
- * itself, and two threads that did it in turns would never be through.  Events that callbacks have switched off with
- * sys.monitoring.DISABLE come again.  Errors go to sys.unraisablehook. */
+/* Gives the code of all parked tasklets the events that are asked for now.  It does so for all threads: this counts as
+ * a change itself, and two threads that did it in turns would never finish.  Events that callbacks have switched off
+ * with sys.monitoring.DISABLE come again.  Errors go to sys.unraisablehook. */
 void
 plus_instrument_parked(void);
 
-/* The same for frames of the calling thread that are new to the interpreter, if a tool asks for anything. */
+/* The same for frames of the calling thread that are new to the interpreter, if a tool asks for events. */
 void
 plus_instrument_new_frames(void);
 
@@ -24,14 +24,13 @@ plus_instrument_new_frames(void);
 #define plus_instrument_new_frames() ((void)0)
 #endif
 
-/* For a tasklet that has just come back: the others are looked at as well, so that this happens once for each
- * change. */
+/* Called by a tasklet that was just switched to: handles all parked tasklets, so that this happens once per change. */
 static inline void
 plus_instrument_if_changed(struct plus_scheduler *sched)
 {
 #if PLUS_INSTRUMENTED
     if (sched->turn.instrumented != plus_instrumentation_version(sched->tstate) &&
-        !plus_instrumentation_must_wait(sched->tstate)) { /* else the next switch asks again */
+        !plus_instrumentation_must_wait(sched->tstate)) { /* if so, the next switch checks again */
         plus_instrument_parked();
     }
 #endif

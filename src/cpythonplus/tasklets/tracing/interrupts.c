@@ -1,25 +1,25 @@
-/* Where Python code can be interrupted; see interrupts.h.
+/* The places where Python code can be interrupted; see interrupts.h.
  *
- * A watch that counts has it on: plus_interrupts_on() and off() come in pairs.  Each tasklet that such a thread goes on
- * with passes plus_interrupts_extend() first if it was parked, plus_interrupts_begin() if it is new.  What is reported
- * in threads whose watch does not count is dropped here.
+ * A watch that counts uses it: plus_interrupts_on() and off() come in pairs.  Each tasklet that such a thread switches
+ * to passes plus_interrupts_extend() first if it was parked, plus_interrupts_begin() if it is new.  Reports from
+ * threads whose watch does not count are dropped here.
  *
- * 3.12+: events of sys.monitoring, on while any scheduler wants them (`users`).  Setting them changes the code that is
- * executed somewhere in a thread's chain of frames, and other code when it is entered; a loop in a parked tasklet is
- * neither.  Setting and taking away *local* events of its code object makes the interpreter look at it again, and
- * leaves the global ones in place.  The same the other way round: a parked loop keeps its events when they are over,
- * and gets rid of them at the first one that it reports.  instrument.h would show all parked tasklets to the
- * interpreter at each change, which is too much for one that is made so often.  Rejected: remembering which code
- * objects were changed (references to them, and a walk over all at the end), and DISABLE (it outlasts the next watch).
+ * 3.12+: events of sys.monitoring, on while any scheduler wants them (`users`).  Setting them changes the code of the
+ * frames in all threads' chains, and other code when it is entered; a loop in a parked tasklet is neither.  Setting and
+ * removing *local* events of its code object makes the interpreter check it again, and leaves the global events in
+ * place. The same holds at the end: a parked loop keeps its events when they are over, and loses them at the first one
+ * that it reports.  instrument.h would show all parked tasklets to the interpreter at each change, which is too much
+ * for changes this frequent.  Rejected: remembering which code objects were changed (references to them, and a walk
+ * over all at the end), and DISABLE (it lasts into the next watch).
  *
  * An exception for a tasklet that was interrupted at a jump is raised by the next instruction that is not a NOP.
- * Raised by the callback it would pass by handlers: up to 3.13 the interpreter looks for them at a wrong offset, and
- * the NOP that `try` leaves, where a loop may begin, has not even those around it.
+ * Raised by the callback, it would miss handlers: up to 3.13 the interpreter looks for them at a wrong offset, and the
+ * NOP that `try` leaves, at which a loop may begin, is not even covered by the handlers around it.
  *
- * 3.11: a trace function in C, in front of the tasklet's own, which gets its object.  Each tasklet has it installed
- * when it is switched to, and drops it at the first event when it is not wanted any more.  Line events tell of each
- * jump back but that of an instruction to itself (`while True: pass` in one line): there it asks for opcode events,
- * which the tasklet's own function does not get to see.
+ * 3.11: a trace function in C, in front of the tasklet's own one, which gets the calls from it.  It is installed in
+ * each tasklet that is switched to, and removes itself at the first event when it is not wanted any more.  Line events
+ * report each jump back except that of an instruction to itself (`while True: pass` in one line): there it asks for
+ * opcode events, which the tasklet's own function does not see.
  */
 #include "interrupts.h"
 
@@ -40,20 +40,20 @@ static const char *const function_names[FUNCTIONS] = {
     "set_events", "set_local_events", "get_tool", "use_tool_id", "register_callback",
 };
 static PyObject *functions[FUNCTIONS];
-static PyObject *tool, *tool_name; /* tool: NULL until one is taken */
+static PyObject *tool, *tool_name; /* tool: NULL until we have one */
 static PyObject *some_events, *no_events;
-static int users; /* schedulers that have it on */
+static int users; /* number of schedulers that use it */
 
-/* CPython 3.13 and later number the changes of events, of all tools together, with 24 bits, and refuse further
- * ones: a loop of 60 watches a second would get there in 39 hours.  So after the first million the events stay on
- * for a while when a watch is over, mostly until the next one: that makes it years. */
+/* CPython 3.13 and later number the changes of events, of all tools together, with 24 bits, and refuse further ones: a
+ * loop of 60 watches a second would get there in 39 hours.  So after the first million changes the events stay on for a
+ * while when a watch is over, mostly until the next one: then it takes years. */
 #define CHANGES_AT_ONCE (UINT64_C(1) << 20)
 #define LINGER_NS (10 * PLUS_NS_PER_S)
 static uint64_t changes;         /* of events, by this file */
-static uint64_t lingers_from_ns; /* coarse; 0: they are on for the users, or off */
+static uint64_t lingers_from_ns; /* coarse; 0: the events are on for `users`, or off */
 
-/* Of code that is up to date; another one may be so, too, after others have changed theirs.  What ran before any tool
- * asked for events is of version 0. */
+/* The version of code that is up to date; other versions may be so too, after other tools have changed their events.
+ * Code that ran before any tool asked for events has version 0. */
 #define NO_VERSION UINT64_MAX
 static uint64_t version = NO_VERSION;
 
@@ -70,7 +70,7 @@ call(int function, PyObject *a, PyObject *b, PyObject *c)
 static PyObject *instruction_event;
 static unsigned kept; /* exceptions for a next instruction, of all tasklets */
 
-/* What code objects report apart from the global events. */
+/* The events that code objects report besides the global ones. */
 static PyObject *
 local_events(void)
 {
@@ -90,7 +90,7 @@ refresh(PyCodeObject *code)
     return call(SET_LOCAL_EVENTS, tool, (PyObject *)code, local_events());
 }
 
-/* Left over from a watch that is over. */
+/* Removes the events that a watch that is over has left in the code. */
 static void
 forget(PyObject *code)
 {
@@ -99,8 +99,8 @@ forget(PyObject *code)
     }
 }
 
-/* This change of the events is nothing that each parked tasklet has to be shown: see the top.  A debug build of the
- * interpreter asserts that whatever runs has seen the last change. */
+/* Marks this change of the events as seen: parked tasklets need not be shown to the interpreter, see the top.  A debug
+ * build of the interpreter asserts that all running code has seen the last change. */
 static void
 count_as_seen(uint64_t before, uint64_t after)
 {
@@ -137,7 +137,7 @@ switch_off(void)
     plus_raised_put(raised);
 }
 
-/* An event that nobody wants. */
+/* Handles an event while there are no users. */
 static void
 dismiss(PyObject *code)
 {
@@ -149,7 +149,7 @@ dismiss(PyObject *code)
     }
 }
 
-/* 0, or -1 with the exception that was sent to the running tasklet. */
+/* Returns 0, or -1 with the exception that was sent to the running tasklet. */
 static int
 report(PyObject *code)
 {
@@ -162,7 +162,8 @@ report(PyObject *code)
     return sched != NULL && sched->watch.counting ? plus_above.event(sched, true) : 0;
 }
 
-/* Keeps the exception for the next instruction of `code`, where the running tasklet is.  0, or -1 with it. */
+/* Keeps the exception for the next instruction of `code`, which the running tasklet executes.  Returns 0, or -1 with
+ * the exception. */
 static int
 raise_at_next_instruction(PyObject *code)
 {
@@ -194,7 +195,7 @@ is_nop(PyObject *code, PyObject *offset)
     return is;
 }
 
-/* Several tasklets may be about to raise in the same code: it goes on reporting until all have. */
+/* Stops the instruction events of `code` if no exception is kept; several tasklets may be about to raise in it. */
 static void
 stop_instructions(PyObject *code)
 {
@@ -203,7 +204,7 @@ stop_instructions(PyObject *code)
     }
 }
 
-/* (code, offset).  Of another tasklet's, when signal handlers or another tool have let it run meanwhile. */
+/* Called with (code, offset).  Signal handlers or another tool may have let another tasklet run meanwhile. */
 static PyObject *
 on_instruction(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -222,14 +223,14 @@ on_instruction(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return NULL;
 }
 
-/* (code, offset) */
+/* Called with (code, offset). */
 static PyObject *
 on_entry(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     return report(args[0]) == 0 ? Py_NewRef(Py_None) : NULL;
 }
 
-/* (code, offset, destination) */
+/* Called with (code, offset, destination). */
 static PyObject *
 on_jump(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
@@ -251,9 +252,9 @@ static const struct {
     int callback;
 } events[] = {{"PY_START", 0}, {"PY_RESUME", 0}, {"JUMP", 1}, {"INSTRUCTION", 2}};
 
-enum { INSTRUCTION = 3 }; /* is no global event */
+enum { INSTRUCTION = 3 }; /* not a global event */
 
-/* The value of an event's bit, and its callback set; -1 with an exception. */
+/* Registers the callback of an event and returns the event's bit; -1 with an exception. */
 static long
 register_event(PyObject *numbers, const char *name, int which)
 {
@@ -288,7 +289,7 @@ register_events(PyObject *monitoring)
     return some_events != NULL ? 0 : -1;
 }
 
-/* 1: taken, 0: another one's, -1: an exception. */
+/* Returns 1: taken; 0: another tool has the number; -1 with an exception. */
 static int
 take_tool(PyObject *monitoring, long number)
 {
@@ -312,7 +313,7 @@ take_tool(PyObject *monitoring, long number)
 static int
 find_tool(PyObject *monitoring)
 {
-    /* Those without a name first: debuggers, coverage and profilers insist on theirs. */
+    /* Numbers without a name first: debuggers, coverage and profilers insist on theirs. */
     static const long order[] = {4, 3, 5, 2, 0, 1};
 
     for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
@@ -328,7 +329,7 @@ find_tool(PyObject *monitoring)
     return -1;
 }
 
-/* 1 unless somebody has freed it. */
+/* Returns 1 if the tool is still ours; 0 if other code has freed it; -1 with an exception. */
 static int
 tool_is_ours(void)
 {
@@ -428,7 +429,7 @@ plus_interrupts_on(struct plus_scheduler *sched)
         return -1;
     }
     if (were_on && sched->running != sched->watch.owner) {
-        /* It may have been parked when another thread's watch switched the events on. */
+        /* The running tasklet may have been parked when another thread's watch switched the events on. */
         plus_interrupts_extend_running(sched);
     }
     users++;
@@ -464,7 +465,7 @@ plus_interrupts_changes(uint64_t pretended)
 static int
 trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg);
 
-/* `task` runs. */
+/* Installs our trace function in front of that of `task`, which runs. */
 static void
 stand_in_front(PyThreadState *tstate, struct plus_tasklet *task)
 {
@@ -472,8 +473,8 @@ stand_in_front(PyThreadState *tstate, struct plus_tasklet *task)
     plus_pystate_set_tracefunc(tstate, trace);
 }
 
-/* Calls, resumptions and jumps back.  Back in a frame after a call nobody knows whether that was one: the call has
- * counted. */
+/* Whether this is a call, a resumption or a jump back.  After a return into a frame a jump cannot be told apart; the
+ * call has counted. */
 static bool
 is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
 {
@@ -497,11 +498,11 @@ is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
 
 struct opening {
     struct plus_frames frames;
-    int depth; /* of the frame that is looked at; 0: the innermost */
+    int depth; /* of the frame that is visited; 0: the innermost */
 };
 
-/* A frame that already jumps to itself reports nothing.  It need not be the innermost: a signal's handler or a
- * finaliser may have come in between. */
+/* A frame that already jumps to itself reports nothing, so it is made to.  It need not be the innermost: a signal
+ * handler or a finaliser may run above it. */
 static int
 open_loop(PyCodeObject *code, int offset, void *arg)
 {
@@ -553,7 +554,7 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
 {
     struct plus_scheduler *sched = plus_scheduler_own;
 
-    if (sched == NULL) { /* the thread is ending: a destructor */
+    if (sched == NULL) { /* the thread is ending: we are in a destructor */
         plus_pystate_set_tracefunc(PyThreadState_Get(), NULL);
         return 0;
     }
@@ -567,7 +568,7 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
     if (task->own_trace != NULL &&
         !(what == PyTrace_OPCODE && plus_tracing_asked_for_opcodes(frame))) {
         result = task->own_trace(object, frame, what, arg);
-        if (plus_pystate_tracefunc(tstate, false) != trace) { /* it has set another one, or none */
+        if (plus_pystate_tracefunc(tstate, false) != trace) { /* it has set another one, or NULL */
             stand_in_front(tstate, task);
         }
     }
@@ -600,7 +601,7 @@ plus_interrupts_begin(struct plus_scheduler *sched)
     if (sched->watch.counting && plus_pystate_tracefunc(sched->tstate, false) != trace) {
         stand_in_front(sched->tstate, sched->running);
     }
-    else { /* the flag is not the tasklet's yet */
+    else { /* sets the thread state's flag for this tasklet */
         plus_pystate_set_tracefunc(sched->tstate, plus_pystate_tracefunc(sched->tstate, false));
     }
 }

@@ -1,48 +1,50 @@
-/* Making Python code report the places where it can be interrupted: calls of functions, resumptions of generators,
- * jumps back.  What it reports goes to plus_watchdog_event(), through struct plus_above.
+/* Makes Python code report the places where it can be interrupted: calls of functions, resumptions of generators, jumps
+ * back.  The reports go to plus_watchdog_event(), through struct plus_above.
  *
- * All with the GIL held; an exception that is set stays set.  While nobody has it on, nothing is installed.
+ * Called with the GIL held; an exception that is set stays set.  Without users, nothing is installed.
  */
 #ifndef PLUS_TASKLETS_INTERRUPTS_H
 #define PLUS_TASKLETS_INTERRUPTS_H
 
 #include "../core/task.h"
 
-/* 3.12+: takes a tool of sys.monitoring, once, and keeps it; several calls do no harm.  0, or -1 with RuntimeError:
- * all are taken. */
+/* 3.12+: takes a tool of sys.monitoring, once, and keeps it; further calls do no harm.  Returns 0, or -1 with
+ * RuntimeError: all tools are in use. */
 int
 plus_interrupts_prepare(void);
 
-/* For the thread of `sched`, of another thread, too.  3.12+: other threads' code reports as well, and is slowed
- * down.  On after off after on; 0, or -1 with an exception. */
+/* Switches the reports on for the thread of `sched`, which may be another thread.  3.12+: other threads' code reports
+ * too, and is slowed down.  on and off come in pairs.  Returns 0, or -1 with an exception. */
 int
 plus_interrupts_on(struct plus_scheduler *sched);
 void
 plus_interrupts_off(struct plus_scheduler *sched);
 
-/* Whether code that runs may never report what is asked for meanwhile, so that it has to be on before.  1, 0, or -1
- * with an exception.  3.14's JIT leaves a compiled loop that is no longer valid before the instruction that follows
- * the jump back, and one that jumps to itself (`while True: pass`) has none: nothing but an exception ends it.  With
- * the events on it is not compiled. */
+/* Whether running code may never report events that are switched on meanwhile, so that they have to be on before.
+ * Returns 1, 0, or -1 with an exception.  3.14's JIT leaves an invalidated compiled loop before the instruction that
+ * follows the jump back, and a loop that jumps to itself (`while True: pass`) has none: only an exception ends it.
+ * With the events on it is not compiled. */
 static inline int
 plus_interrupts_come_too_late(void)
 {
     return PY_VERSION_HEX < 0x030F0000 ? plus_compat_has_jit() : 0;
 }
 
-/* How often events were switched on or off here (3.11: 0); `pretended`, for tests: so many more from now on. */
+/* The number of times that events were switched on or off here (3.11: 0); `pretended`, for tests, is added from now
+ * on. */
 uint64_t
 plus_interrupts_changes(uint64_t pretended);
 
-/* While it is on, before a parked tasklet goes on: the interpreter does not look for what that executes. */
+/* With the reports on, called before a parked tasklet goes on: the interpreter does not know the code that it
+ * executes. */
 void
 plus_interrupts_extend(struct plus_tasklet *task);
 
-/* The same for the running one, whose frames are new to the interpreter. */
+/* The same for the running tasklet, whose frames are new to the interpreter. */
 void
 plus_interrupts_extend_running(struct plus_scheduler *sched);
 
-/* While it is on, in a tasklet that begins or that may have set a trace function. */
+/* With the reports on, called in a tasklet that begins or that may have set a trace function. */
 #if PY_VERSION_HEX < 0x030C0000
 void
 plus_interrupts_begin(struct plus_scheduler *sched);

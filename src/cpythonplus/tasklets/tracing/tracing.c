@@ -1,22 +1,23 @@
 /* The trace and profile functions of tasklets that do not run: setting, inheriting and dropping them.
  *
- * The interpreter counts, from 3.12 on, how many threads trace, and instruments code while there are any; a
- * tasklet that has a tracer while it is parked counts as well.  Only the interpreter's own functions keep that
- * count.  So the running tasklet lends its place (change()):
+ * From 3.12 on the interpreter counts how many threads trace, and instruments code while there are any; a parked
+ * tasklet with a tracer counts as well.  Only the interpreter's own functions keep that count.  So the running tasklet
+ * lends its place (change()):
  *
- *   1. the tasklet is warmed, as 3.11 keeps a flag on its C stack
- *   2. switches are refused in this thread: an audit hook in Python may run in step 4
- *   3. the running tasklet's tracers and the other one's change places in the thread state
- *   4. sys.settrace() or PyEval_SetTrace() is called
- *   5. they change places again, and only then is the old tracer let go: its destructor finds all as it was
+ *   1. The tasklet is warmed, as 3.11 keeps a flag on its C stack.
+ *   2. Switches are refused in this thread: an audit hook in Python may run in step 4.
+ *   3. The running tasklet's tracers and the other one's change places in the thread state.
+ *   4. sys.settrace() or PyEval_SetTrace() is called.
+ *   5. The tracers change places again, and only then is the old tracer released, so that its destructor finds
+ *      everything in place.
  *
- * Step 4 changes which code reports what.  Code that is parked is shown to the interpreter then (instrument.c).
+ * Step 4 changes which code reports which events.  Parked code is shown to the interpreter then (instrument.c).
  *
- * New tasklets inherit when they are given their arguments.  One that ends drops its tracers while it still runs
- * (plus_pystate_end()).  One that has got some and never begins is relieved of them by plus_tracing_drop(): the
- * interpreter would count them for ever.  It may be about to be freed, so nothing on that way takes a reference to it.
+ * New tasklets inherit tracers when they are given their arguments.  A tasklet that ends drops its tracers while it
+ * still runs (plus_pystate_end()).  plus_tracing_drop() takes them from a tasklet that never begins: the interpreter
+ * would count them for ever.  That tasklet may be about to be freed, so no code on that way takes a reference to it.
  *
- * Rejected: writing into the interpreter's counters, whose place changes with every version.
+ * Rejected: writing into the interpreter's counters, whose offsets change with every version.
  */
 #include "tracing.h"
 
@@ -33,8 +34,8 @@ struct tracer {
     PyObject *object;  /* NULL: none */
 };
 
-/* The C function behind sys.settrace and sys.setprofile.  What a program has put in their places in the module
- * is not called: debuggers put functions there that log and warn. */
+/* Calls the C function behind sys.settrace or sys.setprofile.  A replacement that a program has put into the module is
+ * not called: debuggers put functions there that log and warn. */
 static PyObject *
 call_sys(bool profile, PyObject *value)
 {
@@ -53,14 +54,15 @@ call_sys(bool profile, PyObject *value)
     return result;
 }
 
-/* As the running tasklet's; NULL: it has none any more, which only an audit hook can prevent, and that is reported
- * then.  0, or -1 with an exception but for NULL. */
+/* Installs a tracer for the running tasklet; NULL removes it, which only an audit hook can prevent, and that is
+ * reported then.  Returns 0, or -1 with an exception (never for NULL). */
 static int
 install(bool profile, const struct tracer *tracer)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
-    if (tracer == NULL) { /* not by the module, which may be gone at the interpreter's end */
+    /* not through the sys module, which may be gone at the interpreter's end */
+    if (tracer == NULL) {
         (profile ? PyEval_SetProfile : PyEval_SetTrace)(NULL, NULL);
         return 0;
     }
@@ -73,15 +75,15 @@ install(bool profile, const struct tracer *tracer)
     (profile ? PyEval_SetProfile : PyEval_SetTrace)(tracer->func, tracer->object);
     if (plus_pystate_tracefunc(tstate, profile) != tracer->func) {
         PyErr_SetString(PyExc_RuntimeError,
-                        "an audit hook forbids tracing"); /* it has been reported */
+                        "an audit hook forbids tracing"); /* its exception has been reported */
         return -1;
     }
     return 0;
 }
 
-/* Changes one of the tracers of a tasklet that does not run.  The old one, or NULL, is the caller's to let go, once all is
- * in its place again.  An audit hook in Python runs inside: it must not switch.  (If it lets the GIL go, and another
- * thread, whose tasklet this is, runs it meanwhile, tracers are mixed up.) */
+/* Changes one of the tracers of a tasklet that does not run.  The caller releases *old (or NULL) once everything is in
+ * its place again.  An audit hook in Python runs inside: it must not switch.  (If it releases the GIL, and the
+ * tasklet's own thread runs the tasklet meanwhile, tracers are mixed up.) */
 static int
 change(struct plus_tasklet *task, bool profile, const struct tracer *tracer, PyObject **old)
 {
@@ -90,7 +92,7 @@ change(struct plus_tasklet *task, bool profile, const struct tracer *tracer, PyO
     struct plus_pystate *state = &task->fiber.state;
     bool in_callback = here != NULL && here->in_callback;
 
-    if (!task->started && !state->tracers_given) { /* what its last life has left */
+    if (!task->started && !state->tracers_given) { /* leftovers of an earlier run */
         state->tracefunc = state->profilefunc = NULL;
         state->traceobj = state->profileobj = NULL;
     }
@@ -158,8 +160,8 @@ plus_tasklet_set_tracer(PyObject *op, PyObject *value, void *profile)
     return result;
 }
 
-/* The function that threading.settrace() or setprofile() has been given for new threads; NULL: none.  A new
- * reference. */
+/* Returns the function that was given to threading.settrace() or setprofile() for new threads, a new reference; NULL:
+ * none. */
 static PyObject *
 for_new_threads(bool profile)
 {
@@ -167,7 +169,7 @@ for_new_threads(bool profile)
     PyObject *threading = modules != NULL ? PyDict_GetItemString(modules, "threading") : NULL;
     PyObject *hook = NULL;
 
-    if (threading != NULL) { /* its gettrace() would be traced */
+    if (threading != NULL) { /* not by its gettrace(), which would be traced */
         Py_INCREF(threading);
         hook = PyObject_GetAttrString(threading, profile ? "_profile_hook" : "_trace_hook");
         if (hook == NULL) {
@@ -197,7 +199,7 @@ plus_tracing_inherit(struct plus_tasklet *task)
                                 hook != NULL ? hook
                                              : Py_XNewRef(plus_pystate_traceobj(tstate, profile))};
 
-        /* Code that ran here may have let it begin, or let go what it was to call. */
+        /* Code that ran here may have begun the tasklet, or cleared its function. */
         if ((tracer.func != NULL || tracer.object != NULL) && task->alive &&
             !plus_has_begun(task) && !plus_is_running(task) &&
             change(task, profile, &tracer, &old) < 0) {
@@ -214,7 +216,7 @@ plus_tracing_drop(struct plus_tasklet *task)
     if (!task->fiber.state.tracers_given) {
         return;
     }
-    /* The tasklet may be on its way to be freed: nothing may take a reference to it. */
+    /* The tasklet may be about to be freed: no code here may take a reference to it. */
     struct plus_raised raised = plus_raised_take();
     PyObject *old[2];
 

@@ -1,26 +1,24 @@
-/* The wait of a thread, none of whose tasklets can run, for whoever makes one runnable.
+/* The wait of a thread that has no runnable tasklet, until another thread makes one runnable.
  *
- *   thread   finds its run queue empty; stands in line at `line`; sets `blocked`; lets the GIL go
- *   other    with the GIL: puts a tasklet into the run queue; plus_idle_wake() takes `blocked` back and wakes it
+ *   thread   finds its run queue empty; queues at `line`; sets `blocked`; releases the GIL
+ *   other    with the GIL: puts a tasklet into the run queue; plus_idle_wake() clears `blocked` and wakes the thread
  *
- * The first three steps are one for others, as the GIL is held: no wake-up is lost.  `blocked` is taken back by
- * who wakes, not by who is woken: the next thread that has nothing to run asks who could still wake it, and this one
- * could, although it has not got the GIL yet.
+ * The first three steps are atomic for other threads, as the GIL is held: no wake-up is lost.  The waker clears
+ * `blocked`, not the woken thread: the next thread that has nothing to run asks which thread could still wake it, and
+ * this one could, although it does not have the GIL yet.
  *
- * Signals: only the main thread's wait heeds them.  Its handlers run in the midst of the wait, with no tasklet current:
- * they may put tasklets into the queue and wait for others, but not switch.  `blocked` is down meanwhile.  A
- * handler that forks leaves the wait in the line, in the child as well.
+ * Signals: only the main thread's wait heeds them.  Its handlers run during the wait, with no tasklet current: they may
+ * put tasklets into the queue and wait for others, but not switch.  `blocked` is cleared meanwhile.  If a handler
+ * forks, the wait stays in the line, in the child as well.  An exception of a handler ends the wait.
  *
- * An exception of a handler ends the wait.
- *
- * The caller looks at timers and descriptors; here is only the dead line that it has found.
+ * The caller checks timers and descriptors; this file only gets the earliest deadline.
  */
 #include "idle.h"
 
 #include "../../threads/waiting/waiting.h"
 
-/* No tasklet is current: a signal handler may look and wait, but not switch.  While it runs, the thread may still make a
- * tasklet runnable, so that it does not count as blocked. */
+/* No tasklet is current, so a signal handler may wait, but not switch.  While it runs, the thread may still make a
+ * tasklet runnable, so it does not count as blocked. */
 static int
 run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
 {
@@ -31,15 +29,15 @@ run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
     int failed = Py_MakePendingCalls();
 
     plus_waiter_resumed(waiter);
-    /* Unless somebody has ended the wait meanwhile. */
+    /* The wait may have been ended meanwhile. */
     sched->idle.blocked = plus_waitq_length(&sched->idle.line) > 0;
     sched->in_callback = in_callback;
     sched->in_handler = in_handler;
     return failed;
 }
 
-/* One waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone, on which a woken
- * thread needs 20 us to get going, and of which nobody learns when polling pays. */
+/* The line has one waiter at most: the scheduler's own thread.  Rejected: a futex word of the scheduler alone; a woken
+ * thread needs 20 us to start running then, and no object learns when polling pays. */
 int
 plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
 {

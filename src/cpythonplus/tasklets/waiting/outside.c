@@ -1,25 +1,25 @@
-/* What a thread does when none of its tasklets can run.
+/* The wait of a thread that has no runnable tasklet.
  *
- * Somebody may make one runnable: another thread (a channel, a lock, insert()), a time, a descriptor, or asyncio.  So the
- * thread looks, in this order, until one is runnable:
+ * A tasklet can become runnable by another thread (a channel, a lock, insert()), a time, a descriptor, or asyncio.  So
+ * the thread checks, in this order, until one is runnable:
  *
  *   1. Its watch: run(timeout) ends when its time is over, whatever waits.
- *   2. Times and descriptors (hub.c): who is due becomes runnable.
- *   3. The hub, if tasklets wait for asyncio and no loop runs any more.
- *   4. Whether anybody can help at all.  A tasklet that is parked (parking.c) is never a deadlock: a signal's handler may
- *      end its wait.  One that is blocked in a channel waits for a tasklet; if every other thread is blocked likewise,
- *      nobody can come, and that is told as a deadlock, with a report of what waits for what.
+ *   2. Times and descriptors (hub.c): tasklets that are due become runnable.
+ *   3. The hub: it is started if tasklets wait for asyncio and no loop runs any more.
+ *   4. Whether anything can help at all.  A parked tasklet (parking.c) is never a deadlock: a signal handler may end
+ *      its wait.  A tasklet that is blocked in a channel waits for another tasklet; if every other thread is blocked
+ *      likewise, none can come, and that is a deadlock, with a report of what waits for what.
  *   5. Sleep: until plus_outside_wake(), the earliest time, or a descriptor.
  *
- * Who makes a tasklet runnable does that with the GIL held, and then wakes.  The GIL is given up in 5, and in 3, where
- * Python code runs: the queue is looked at behind both, so either that look sees it, or the sleeper is woken.  A thread that
- * ends wakes nobody, though 4 counted on it; so 5 lasts RECHECK_NS at most.
+ * Code that makes a tasklet runnable holds the GIL, and wakes afterwards.  The GIL is given up in steps 5 and 3, which
+ * runs Python code.  The queue is checked after both, so either the check sees the tasklet, or the sleeper is woken.  A
+ * thread that ends wakes nobody, though step 4 counted on it; so step 5 lasts RECHECK_NS at most.
  *
- * An exception of a handler ends 5.  If a tasklet can run by then, it was given something on the way, which an exception in
- * its place would lose: the exception comes by a pending call, right after the switch.
+ * An exception of a handler ends step 5.  If a tasklet can run by then, it was given something, which raising the
+ * exception in its place would lose; so a pending call raises the exception right after the switch.
  *
- * No tasklet is current meanwhile.  Signal handlers run in 5, and code of Python's in 3 and in the report, behind which the
- * queue is looked at, too: `in_callback` has them refuse to switch.
+ * No tasklet is current meanwhile.  Signal handlers run in step 5, Python code in step 3 and in the report, after which
+ * the queue is checked too; `in_callback` makes them refuse to switch.
  */
 #include "outside.h"
 
@@ -34,7 +34,7 @@
 #include "../watchdog/watchdog.h"
 #include "idle.h"
 
-#define RECHECK_NS PLUS_NS_PER_S /* a thread that ends tells nobody that the others are stuck now */
+#define RECHECK_NS PLUS_NS_PER_S /* a thread that ends does not wake threads that waited for it */
 
 bool plus_foreign_wakers = true;
 
@@ -64,8 +64,8 @@ plus_outside_wake(struct plus_scheduler *sched)
     plus_idle_wake(sched);
 }
 
-/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor for which there is no event loop to wait.  0, or -1
- * with what a signal's handler has raised. */
+/* Sleeps until plus_scheduler_wake(), a timer, or a descriptor if there is no event loop to wait for it.  Returns 0, or
+ * -1 with the exception of a signal handler. */
 static int
 sleep_once(struct plus_scheduler *sched)
 {
@@ -81,9 +81,9 @@ sleep_once(struct plus_scheduler *sched)
     plus_hub_looked(sched, plus_now_ns());
     sched->idle.blocked = false;
     if (sched->current != NULL) {
-        return 0; /* it sees the signals */
+        return 0; /* the tasklet that runs next handles the signals */
     }
-    /* No tasklet is current now: a handler may look and wait, but not switch. */
+    /* No tasklet is current now, so a handler may wait, but not switch. */
     bool in_callback = sched->in_callback, in_handler = sched->in_handler;
 
     sched->in_callback = sched->in_handler = true;
@@ -105,7 +105,7 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
-        /* A loop of the program's had taken the place of the one that they wait for, and has ended. */
+        /* The program's own loop had replaced the one that they wait for, and has ended. */
         if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
             bool in_callback = sched->in_callback;
 
@@ -127,7 +127,7 @@ plus_outside_wait(struct plus_scheduler *sched)
                 result = -1;
                 break;
             }
-            /* The tasklet was given something, which must not be lost: the exception follows. */
+            /* The tasklet was given something, which must not be lost: the exception is raised later. */
             plus_raise_soon_or_print(plus_compat_take_exception());
         }
     }

@@ -1,17 +1,17 @@
-/* Nothing is runnable: waiting for what may change that, and saying that nothing can.  All with the GIL held. */
+/* The wait of a thread that has nothing runnable, and the report that nothing can end it.  Called with the GIL held. */
 #ifndef PLUS_TASKLETS_OUTSIDE_H
 #define PLUS_TASKLETS_OUTSIDE_H
 
 #include "../core/task.h"
 
-/* Whether threads that have never used tasklets may still do so: then nothing is a deadlock beside them. */
+/* Whether threads that have never used tasklets may still do so: beside such a thread nothing is a deadlock. */
 extern bool plus_foreign_wakers;
 
-/* Whether another thread can make a tasklet of this one's runnable. */
+/* Whether another thread can make a tasklet of this scheduler runnable. */
 bool
 plus_outside_may_help(struct plus_scheduler *sched);
 
-/* As in struct plus_above. */
+/* The functions of struct plus_above. */
 int
 plus_outside_wait(struct plus_scheduler *sched);
 PyObject *

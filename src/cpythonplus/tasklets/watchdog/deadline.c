@@ -1,31 +1,30 @@
-/* The thread that knows what time it is; see deadline.h.
+/* The thread that waits for the deadlines; see deadline.h.
  *
- * Setting and cancelling a dead line is a store: the thread is woken only if it would sleep too long.  So a loop
- * that calls run_for() each time before the last dead line has passed wakes nobody.
+ * Setting and cancelling a deadline is a store: the thread is woken only if it would sleep too long.  So a loop that
+ * calls run_for() each time before the last deadline has passed wakes nobody.
  *
- * Who writes what: `earliest`, with the GIL held; `sleeps_until`, the thread, before it sleeps.  Each writes its own
- * and then reads the other's, in one order for all (sequentially consistent), so at least one of the two sees that
- * the sleep is too long:
+ * `earliest` is written with the GIL held; `sleeps_until` by the thread, before it sleeps.  Each side writes its own
+ * and then reads the other's, sequentially consistent, so at least one of the two sees that the sleep is too long:
  *
- *     set      earliest = E;      then sleeps_until > E?  count `changes` up and wake
- *     thread   read `changes`;    sleeps_until = S;  then earliest < S?  begin again;  else sleep on `changes`
+ *   set      earliest = E;   then sleeps_until > E?  increment `changes` and wake
+ *   thread   read `changes`; sleeps_until = S;  then earliest < S?  start again;  else sleep on `changes`
  *
- * A cancelled dead line wakes the thread for nothing, once.
+ * A cancelled deadline wakes the thread for nothing, once.
  *
- * When one has passed the thread raises `firing`, looks at `stopped`, takes a thread state and the GIL, and has the
- * watchdogs whose time is over expire.  That may run Python code, in which schedulers come and go: the list is
- * walked from its head again after each.  `own_tstate` is set before the GIL is asked for, as who holds it may be
+ * When a deadline has passed, the thread sets `firing`, checks `stopped`, takes a thread state and the GIL, and expires
+ * the watchdogs whose time is over.  That may run Python code, which may make and end schedulers, so the list is walked
+ * from its head again after each.  `own_tstate` is set before the GIL is asked for, as the holder of the GIL may be
  * counting the threads that could wake a tasklet.
  *
- * stop, at the interpreter's end, raises `stopped` and then waits for `firing` to fall: either the thread sees the one,
- * or stop sees the other.  From then on the thread never asks for the GIL again, which it would not get.
+ * stop, at the interpreter's end, sets `stopped` and then waits until `firing` is 0: either the thread sees the
+ * former, or stop sees the latter.  From then on the thread never asks for the GIL again, which it would not get.
  *
- * fork: the thread ends before and is started anew, in parent and child, if a dead line is left.  CPython warns of a
- * process that forks with several threads; without a dead line there is nothing to start until the next run_for().
+ * fork: the thread ends before, and is started again in parent and child if a deadline is left.  CPython warns of a
+ * process that forks with several threads; without a deadline nothing is started until the next run_for().
  *
- * Rejected: a thread for each call of run_for(), which costs more than most calls; one that ends when it was idle for
- * some time, which still warns of each fork before that; a timer of the kernel (timer_create) with a signal, as programs' system calls
- * would end with EINTR.
+ * Rejected: a thread for each call of run_for(), which costs more than most calls; a thread that ends after some idle
+ * time, which still causes a warning at each fork before that; a kernel timer (timer_create) with a signal, which would
+ * end the program's system calls with EINTR.
  */
 #include "deadline.h"
 
@@ -37,9 +36,9 @@
 #include <string.h>
 
 #define NEVER PLUS_FUTEX_NO_DEADLINE
-#define RETRY_NS (10 * PLUS_NS_PER_MS) /* when there was no memory for a thread state */
-#define PATIENCE_NS PLUS_NS_PER_S /* a fork's: the program's sys.unraisablehook may be running */
-#define SECONDS_MAX 1e9           /* more is for ever */
+#define RETRY_NS (10 * PLUS_NS_PER_MS) /* if there was no memory for a thread state */
+#define PATIENCE_NS PLUS_NS_PER_S /* of a fork: the program's sys.unraisablehook may be running */
+#define SECONDS_MAX 1e9           /* a longer time counts as none */
 
 static _Atomic uint64_t earliest = NEVER; /* written with the GIL held */
 static _Atomic uint64_t sleeps_until;     /* written by the thread */
@@ -76,7 +75,7 @@ expire_all(void)
         if (sched->watch.deadline_ns != 0 && sched->watch.deadline_ns <= now) {
             sched->watch.deadline_ns = 0;
             plus_above.expire(sched);
-            sched = plus_schedulers; /* sys.unraisablehook may have let its thread end */
+            sched = plus_schedulers; /* sys.unraisablehook may have ended its thread */
         }
         else {
             sched = sched->next_scheduler;
@@ -117,7 +116,7 @@ next_deadline(void)
 static void
 run(struct plus_own_thread *self)
 {
-    /* A fork may have copied what its predecessor was doing. */
+    /* A fork may have copied the state of a former thread. */
     atomic_store(&firing, 0);
     atomic_store(&own_tstate, NULL);
     for (;;) {
@@ -131,7 +130,7 @@ run(struct plus_own_thread *self)
             fire();
             continue;
         }
-        /* Either this sees a new dead line, or who sets it sees how long the sleep is to be. */
+        /* Either this thread sees a new deadline, or the thread that sets it sees the length of the sleep. */
         atomic_store(&sleeps_until, until);
         if (next_deadline() >= until) {
             (void)plus_futex_wait(&changes, seen, until);

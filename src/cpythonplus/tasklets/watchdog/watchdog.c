@@ -1,30 +1,31 @@
-/* When a tasklet is interrupted, and what becomes of it; see watchdog.h.
+/* When a tasklet is interrupted, and what happens to it; see watchdog.h.
  *
- * A watch begins with the outermost run() that has a time-out, and its caller is the owner:
+ * A watch begins with the outermost run() that has a time-out; the caller of that run() is the owner:
  *
- *     counting  --so many events-->  over  --may_interrupt()-->  the owner runs, with the victim
- *     asleep    --time has passed--> due, counting  --next event, if may_interrupt()-->  the same
+ *     counting  --`interval` events-->  over  --may_interrupt()-->  the owner runs, with the victim
+ *     asleep    --time has passed-->    due, counting  --next event, if may_interrupt()-->  the same
  *
- *   counting   Events are being reported (interrupts.c): each comes to plus_watchdog_event().  By events from the
- *              beginning; by time only once that has passed, so that until then nothing is slower (but for 3.14's JIT).
- *   due        The time is over for all of them together: whoever runs is interrupted as soon as it may be.
- *   pending_irq   in a tasklet: its own time was over while it could not be interrupted.  It holds the watch's serial:
- *              a later watch does not take it for its own.
- *   soft       Nobody is interrupted: the next switch goes to the owner (plus_watchdog_switching()), and no events are counted once it
- *              is due.
+ *   counting      Events are being reported (interrupts.c): each calls plus_watchdog_event().  With a number of events
+ *                 from the beginning; with a time only once that has passed, so that nothing is slower until then
+ *                 (except with 3.14's JIT).
+ *   due           The total time is over: any running tasklet is interrupted as soon as it may be.
+ *   pending_irq   In a tasklet: its own time was over while it could not be interrupted.  It is the watch's serial, so
+ *                 a later watch does not take it for its own.
+ *   soft          No tasklet is interrupted: the next switch goes to the owner (plus_watchdog_switching()), and no
+ *                 events are counted once the watch is due.
  *
- * The victim is parked by an ordinary switch inside of the interpreter's event callback, and goes on by returning
- * from that.  It stays in the run queue meanwhile; run() takes it out and returns it.  `victim` has its own reference,
- * which is dropped where the switch failed or the watch ends without the owner.
+ * The victim is parked by an ordinary switch inside of the interpreter's event callback, and goes on by returning from
+ * that.  It stays in the run queue meanwhile; run() takes it out and returns it.  `victim` is a reference of its own,
+ * dropped if the switch failed or the watch ends without the owner.
  *
- * May not be interrupted: the owner; who is atomic, in a callback, or in a thread with its switch_trap set; who has
- * left the run queue already; and, unless told otherwise, who has a C call between its Python calls, as that may hold
- * anything.
+ * A tasklet may not be interrupted if it is the owner; if it is atomic, in a callback, or in a thread with its
+ * switch_trap set; if it has left the run queue already; and, unless told otherwise, if a C call is between its Python
+ * calls, as that may hold any resource.
  *
- * Where nothing is runnable and the time has passed, the owner is woken instead.
+ * If nothing is runnable and the time has passed, the owner is woken instead.
  *
- * Rejected: raising an exception in it (it could not go on), and pending calls (only the main thread
- * makes them, one at a time: a tasklet parked in one would block all others).
+ * Rejected: raising an exception in the tasklet (it could not go on), and pending calls (only the main thread makes
+ * them, one at a time: a tasklet parked in one would block all others).
  */
 #include "watchdog.h"
 
@@ -33,8 +34,8 @@
 #include "../tracing/interrupts.h"
 #include "deadline.h"
 
-/* Looking for C calls costs as many steps as there are frames: not at every event.  Nor at each eighth: a loop may
- * be inside of C at exactly those. */
+/* Looking for C calls costs a step per frame, so it is not done at every event.  The pause varies, because a loop may
+ * be inside of C at exactly each eighth event. */
 #define NESTING_PAUSE_EVENTS(refusals) (8 + (refusals) % 8)
 
 static unsigned last_serial;
@@ -101,12 +102,12 @@ plus_watchdog_begin(struct plus_scheduler *sched, const struct plus_watch_option
 {
     bool by_time = options->seconds >= 0;
 
-    /* Asked now: nobody is there to be told later. */
+    /* Checked now, because later there is no caller to get the error. */
     if ((!by_time || !options->soft) && plus_interrupts_prepare() < 0) {
         return -1;
     }
     if (sched->watch.owner != NULL) {
-        return 0; /* code that ran in there has begun one */
+        return 0; /* code that ran in there has begun a watch */
     }
     if (++last_serial == 0) {
         last_serial = 1;
@@ -154,7 +155,7 @@ nesting_allows(struct plus_scheduler *sched, struct plus_tasklet *task)
 static bool
 may_interrupt(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
-    /* It may have left the queue already, and run what a value lets go. */
+    /* The tasklet may have left the queue already, and run the destructor of a value. */
     return !task->atomic && sched->turn.trap == 0 && !sched->in_callback &&
            sched->current == task && plus_is_runnable(task) && nesting_allows(sched, task);
 }
@@ -195,7 +196,7 @@ plus_watchdog_event(struct plus_scheduler *sched, bool counts)
         return 0;
     }
     if (watch->soft) {
-        watch->due = true; /* the next switch asks */
+        watch->due = true; /* the next switch checks it */
         stop_counting(sched);
         return 0;
     }
@@ -246,7 +247,7 @@ plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
 {
     struct plus_watch *watch = &sched->watch;
 
-    /* The owner comes before the one whose turn it would be. */
+    /* The owner runs before the tasklet whose turn it would be. */
     if (watch->soft && watch->due && !watch->stay && prev != watch->owner && next != watch->owner &&
         plus_is_floating(watch->owner) && nesting_allows(sched, prev)) {
         plus_queue_link((struct plus_tasklet *)Py_NewRef(watch->owner), next);
@@ -262,7 +263,7 @@ plus_watchdog_switching(struct plus_scheduler *sched, struct plus_tasklet *prev,
         plus_watchdog_entering(sched, next);
     }
     else if (watch->counting && next != watch->owner) {
-        plus_interrupts_begin(sched); /* it may have set a trace function */
+        plus_interrupts_begin(sched); /* the tasklet may have set a trace function */
     }
     return next;
 }

@@ -1,17 +1,17 @@
 /* Barrier: threading.Barrier.
  *
- * Filling -> draining -> filling, or broken, or resetting until the last thread has left, as in the
- * standard library.  New: a thread may leave a filling barrier without breaking it.  Its index then
- * goes to the thread with the highest one, so that those who pass together have 0 to parties - 1.
+ * The states are filling -> draining -> filling, or broken, or resetting until the last thread has left, as in the
+ * standard library.  New: a thread may leave a filling barrier without breaking it.  Its index then goes to the thread
+ * with the highest one, so that the threads that pass together have 0 to parties - 1.
  *
- * A thread between entering and leaving is a *visitor*.  The barrier has a list of them, for close_gap() to find the
- * highest index; it is linked both ways, so that a thousand threads that leave do not search it a thousand times.
- * The thread has a list of its own, because a signal handler or the action may enter another barrier, or this one:
- * in the child of a fork this is all that is left, and the barrier's list is made anew of it.
+ * A thread between entering and leaving is a *visitor*.  The barrier has a list of them, in which close_gap() finds the
+ * highest index; it is doubly linked, so that a thousand threads that leave do not search it a thousand times.  Each
+ * thread has a list of its own visits, because a signal handler or the action may enter another barrier, or this one.
+ * In the child of a fork only that list is left, and the barrier's list is made again from it.
  *
- * Rejected: the standard class over the native Condition.  With 2 parties it has 0.64 of this one's speed, with 4
- * to 16 between 0.87 and 0.9, with one a twelfth; and it knows its threads by their number only, so that none of
- * them can leave, and a fork in the middle of a wait leaves it waiting for threads that are not there.
+ * Rejected: the standard class over the native Condition.  With 2 parties it has 0.64 of this one's speed, with 4 to 16
+ * between 0.87 and 0.9, with one a twelfth.  And it only counts its threads, so none of them can leave, and a fork in
+ * the middle of a wait makes it wait for threads that do not exist.
  */
 #include "barrier_py.h"
 
@@ -22,7 +22,7 @@
 
 #include <stddef.h>
 
-/* What the running version's Barrier says. */
+/* The message of the running version's Barrier. */
 #if PY_VERSION_HEX >= 0x030E0000
 #define FEW_PARTIES "parties must be >= 1"
 #else
@@ -36,23 +36,23 @@ enum barrier_state {
     BROKEN = -2,
 };
 
-/* All under the condition's lock, but for what the properties read. */
+/* All fields are guarded by the condition's lock, except those that the properties read. */
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
     PyObject *action, *timeout;
     Py_ssize_t parties, count;
     int state;
-    uint32_t generation; /* of the process, when the visitors came */
+    uint32_t generation; /* of the process in which the visitors came */
     struct visitor *visitors;
     PyObject *dict, *weakrefs;
 } barrier_object;
 
-/* A thread between entering and leaving; lies on its stack. */
+/* A thread between entering and leaving; lies on the thread's stack. */
 struct visitor {
     Py_ssize_t index;
-    struct visitor *next;  /* of the barrier's */
-    struct visitor **link; /* what refers to it there; NULL: it is forgotten */
-    struct visitor *outer; /* of the same thread's: one that a signal handler or an action is in */
+    struct visitor *next;  /* in the barrier's list */
+    struct visitor **link; /* the pointer to it in that list; NULL: it is forgotten */
+    struct visitor *outer; /* the same thread's visit whose handler or action runs this one */
     barrier_object *barrier;
 };
 
@@ -76,8 +76,8 @@ join_visitors(barrier_object *self, struct visitor *visitor)
     self->visitors = visitor;
 }
 
-/* The threads of the process that this one was forked from are not here; only the forking thread is, if
- * a signal handler forked in the middle of its wait. */
+/* Forgets visitors after a fork: the threads of the parent process are not here.  Only the forking thread is, if a
+ * signal handler forked in the middle of its wait. */
 static void
 forget_after_fork(barrier_object *self)
 {
@@ -85,7 +85,7 @@ forget_after_fork(barrier_object *self)
         return;
     }
     self->generation = plus_fork_generation;
-    self->visitors = NULL; /* they lay on stacks that are used again */
+    self->visitors = NULL; /* the others lay on stacks that are reused */
     self->count = 0;
     for (struct visitor *v = own_visits; v != NULL; v = v->outer) {
         if (v->barrier == self) {
@@ -159,7 +159,7 @@ dismiss(barrier_object *self, struct visitor *visitor)
     }
 }
 
-/* The place of one that leaves a filling barrier. */
+/* Fills the index of a thread that leaves a filling barrier. */
 static void
 close_gap(barrier_object *self, Py_ssize_t gap)
 {
@@ -170,7 +170,7 @@ close_gap(barrier_object *self, Py_ssize_t gap)
     }
 }
 
-/* Until the barrier is in another state than `while_state`.  1; 0: time is up; -1 with an exception. */
+/* Waits until goes_on(state) is false.  Returns 1; 0: time is up; -1 with an exception. */
 static int
 wait_for_change(barrier_object *self, bool (*goes_on)(int state), uint64_t deadline_ns)
 {
@@ -242,7 +242,7 @@ wait_for_last(barrier_object *self, uint64_t deadline_ns, bool breaks)
     return rc < 0 ? -1 : self->state < 0 ? raise_broken() : 0;
 }
 
-/* With the lock held.  The index, or -1 with an exception. */
+/* Called with the lock held.  Returns the index, or -1 with an exception. */
 static Py_ssize_t
 pass(barrier_object *self, uint64_t deadline_ns, bool breaks)
 {
@@ -391,7 +391,7 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, FEW_PARTIES);
         return -1;
     }
-    /* Made anew while threads wait: they go on waiting in the condition that they are in. */
+    /* If __init__ is called again while threads wait, they go on waiting in their condition. */
     if (self->cond == NULL && (self->cond = plus_condition_new(state, NULL)) == NULL) {
         return -1;
     }
@@ -400,7 +400,7 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
     self->parties = parties;
     forget_after_fork(self);
     for (struct visitor *v = self->visitors; v != NULL; v = v->next) {
-        v->link = NULL; /* they leave a barrier that does not know them */
+        v->link = NULL; /* the visitor leaves later, and the barrier does not know it any more */
     }
     self->visitors = NULL;
     self->count = 0;
@@ -459,7 +459,7 @@ static PyMethodDef barrier_methods[] = {
 static PyMemberDef barrier_members[] = {
     PLUS_STANDARD_MEMBERS(barrier_object),
     {"_cond", Py_T_OBJECT_EX, offsetof(barrier_object, cond), Py_READONLY, NULL},
-    /* Written by the standard class's own functions, where somebody calls them with a native one. */
+    /* Writable for the standard class's own functions, which may be called with a native object. */
     {"_action", Py_T_OBJECT_EX, offsetof(barrier_object, action), 0, NULL},
     {"_timeout", Py_T_OBJECT_EX, offsetof(barrier_object, timeout), 0, NULL},
     {"_parties", Py_T_PYSSIZET, offsetof(barrier_object, parties), 0, NULL},

@@ -1,8 +1,8 @@
-/* What a fork does to barriers. */
+/* Barriers after a fork. */
 #ifndef PLUS_THREADS_BARRIER_PY_H
 #define PLUS_THREADS_BARRIER_PY_H
 
-/* In the child of a fork, by the thread that goes on waiting there: it still counts as waiting. */
+/* Called in the child of a fork by the thread that goes on waiting there: it still counts as waiting. */
 void
 plus_barrier_atfork_child(void);
 

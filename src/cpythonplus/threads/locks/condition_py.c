@@ -1,25 +1,25 @@
 /* Condition: threading.Condition.
  *
- * Over a Lock or RLock of ours everything is C.  Over any other lock (one made before the patch, or
- * somebody's own class) its Python methods are called, as threading.Condition does.
+ * Over a Lock or RLock of ours everything is C.  Over any other lock (made before the patch, or of another class) its
+ * Python methods are called, as threading.Condition does.
  *
  * wait(): the caller has the lock.
  *
  *     1. queue, under the queue's guard
- *     2. let the lock go, all acquisitions of an RLock in one
- *     3. sleep, without the GIL; signal handlers run meanwhile, with the lock let go
- *     4. have the lock back, whatever handlers raise meanwhile
- *     5. return, or raise what a handler has raised in 3 or 4
+ *     2. release the lock, all acquisitions of an RLock at once
+ *     3. sleep, without the GIL; signal handlers run meanwhile, with the lock released
+ *     4. take the lock back, whatever handlers raise meanwhile
+ *     5. return, or raise the exception of a handler of step 3 or 4
  *
- * Queueing before the lock is let go is what makes no notification get lost: who notifies has the lock.  For the same reason
- * notify() may look at the queue's length without the guard.
+ * No notification gets lost, because the waiter queues before it releases the lock, and a thread that notifies has the
+ * lock.  For the same reason notify() may read the queue's length without the guard.
  *
- * A waiter of wait() stays in the queue while handlers run, as in the standard library.  A notification that comes while
- * one of them raises is not this thread's any more, for it does not go on as one that was notified: the next waiter gets
- * it.  One that waits for a permit or an item (plus_condition_sleep) does not stay: waiting.c.
+ * A waiter of wait() stays in the queue while handlers run, as in the standard library.  If a notification comes while
+ * a handler raises, it is passed on to the next waiter, since this thread does not go on as a notified one.  A waiter
+ * for a permit or an item (plus_condition_sleep) does not stay: waiting.c.
  *
- * threading.Condition's own functions, called with a native object, keep their waiters in `_waiters`.  Somebody who asks
- * for that gets a deque with a stand-in for each thread that waits here, and from then on notify() thinks of both.
+ * threading.Condition's own functions, called with a native object, keep their waiters in `_waiters`.  Code that reads
+ * `_waiters` gets a deque with a stand-in for each thread that waits here; from then on notify() serves both.
  */
 #include "condition_py.h"
 
@@ -38,7 +38,7 @@ condition(PyObject *op)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * The lock, whatever it is
+ * The lock of the condition
  */
 
 static inline plus_rlock_object *
@@ -57,7 +57,7 @@ check_initialised(const plus_condition_object *self)
     return -1;
 }
 
-/* 1 or 0, -1 with an exception. */
+/* Returns 1 or 0, -1 with an exception. */
 static int
 is_owned(plus_condition_object *self)
 {
@@ -82,7 +82,7 @@ require_owned(plus_condition_object *self, const char *message)
     return owned > 0 ? 0 : -1;
 }
 
-/* What a wait keeps of the lock while it does not have it. */
+/* The state of the lock that a wait restores afterwards. */
 struct saved {
     unsigned long count, owner_ident;
     PyObject *foreign;
@@ -92,7 +92,7 @@ static int
 release_save(plus_condition_object *self, struct plus_waiter *waiter, struct saved *saved)
 {
     if (!self->native) {
-        plus_waiter_stay(&self->queue, waiter); /* Python code runs */
+        plus_waiter_stay(&self->queue, waiter); /* the next call runs Python code */
         saved->foreign = plus_foreign_release_save(self->lock);
         plus_waiter_resumed(waiter);
         return saved->foreign != NULL ? 0 : -1;
@@ -109,7 +109,7 @@ release_save(plus_condition_object *self, struct plus_waiter *waiter, struct sav
     return 0;
 }
 
-/* Keeps an exception that is set, unless getting the lock back raises itself: -1. */
+/* Takes the lock back.  Keeps a current exception, unless a new one is raised: -1. */
 static int
 acquire_restore(plus_condition_object *self, struct saved *saved)
 {
@@ -161,14 +161,14 @@ plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, ui
     if (result == PLUS_WAIT_GRANTED || plus_acquire_surely(lock) == 0) {
         return result;
     }
-    /* What stays here is an Event's, whose news are for all. */
+    /* A waiter that stays here belongs to an Event, whose news are for all waiters. */
     if (result == PLUS_WAIT_WOKEN && !waiter->stays) {
         plus_waitq_wake(&self->queue, 1);
     }
     return PLUS_WAIT_SIGNAL;
 }
 
-/* 1: notified; 0: timed out; -1 with an exception.  The lock is held before and after. */
+/* Returns 1: notified; 0: timed out; -1 with an exception.  The lock is held before and after. */
 static int
 wait_until(plus_condition_object *self, uint64_t deadline_ns)
 {
@@ -221,7 +221,7 @@ condition_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *
 static const struct plus_signature wait_for_signature =
     PLUS_SIGNATURE("wait_for", 1, "predicate", "timeout");
 
-/* The predicate's value, when it became true or time was up. */
+/* Returns the predicate's value, once it is true or time is up. */
 static PyObject *
 condition_wait_for(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -324,7 +324,7 @@ condition_notify_all_old(PyObject *op, PyObject *ignored)
  * Acquiring and releasing
  */
 
-/* Calls a method of the lock's own. */
+/* Calls a method of the condition's lock. */
 static PyObject *
 call_lock(const plus_condition_object *self, const char *name, PyObject *const *args,
           Py_ssize_t nargs, PyObject *kwnames)
@@ -401,7 +401,7 @@ condition_locked(PyObject *op, PyObject *ignored)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * What threading.Condition's own users reach for
+ * Parts that users of threading.Condition use
  */
 
 static PyObject *
@@ -456,8 +456,8 @@ count_waiters(plus_condition_object *self)
     return length;
 }
 
-/* The deque that threading.Condition's own functions keep their waiters in, with a stand-in for each
- * thread that waits here. */
+/* Returns the deque in which threading.Condition's own functions keep their waiters, with a stand-in for each thread
+ * that waits here. */
 static PyObject *
 condition_get_waiters(PyObject *op, void *closure)
 {
@@ -507,7 +507,7 @@ condition_repr(PyObject *op)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  */
 
 static void
@@ -533,7 +533,7 @@ allocate(PyTypeObject *type)
     return self;
 }
 
-/* Over `lock`, or a new RLock. */
+/* Initialises a condition over `lock`, or over a new RLock. */
 static int
 initialise(plus_condition_object *self, struct plus_threads_state *state, PyObject *lock)
 {
@@ -568,7 +568,7 @@ condition_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
 static const struct plus_signature init_signature = PLUS_SIGNATURE("Condition", 0, "lock");
 
-/* A foreign lock must have what a condition calls, as threading.Condition demands. */
+/* Checks that a foreign lock has the methods that a condition calls, as threading.Condition does. */
 static int
 check_lock(PyObject *lock)
 {

@@ -1,4 +1,4 @@
-/* Condition, for the types that are built on it.  With the GIL held. */
+/* Condition, for the types that are built on it.  Called with the GIL held. */
 #ifndef PLUS_THREADS_CONDITION_PY_H
 #define PLUS_THREADS_CONDITION_PY_H
 
@@ -14,18 +14,18 @@ typedef struct {
     bool recursive;
 } plus_condition_object;
 
-/* A Condition over a new Lock, or over `lock`, which must be a Lock or RLock of ours. */
+/* Makes a Condition over a new Lock, or over `lock`, which must be a Lock or RLock of ours. */
 plus_condition_object *
 plus_condition_new(struct plus_threads_state *state, PyObject *lock);
 
-/* The plain Lock under a condition that plus_condition_new made over one. */
+/* The plain Lock of a condition that plus_condition_new() made over one. */
 static inline struct plus_lock *
 plus_condition_lock(plus_condition_object *self)
 {
     return &((plus_lock_object *)self->lock)->lock;
 }
 
-/* Takes the condition's plain lock, with signal handlers running.  0, or -1 with what one raised. */
+/* Takes the condition's plain lock; signal handlers run meanwhile.  Returns 0, or -1 with the exception of one. */
 static inline int
 plus_condition_enter(plus_condition_object *self)
 {
@@ -38,20 +38,19 @@ plus_condition_leave(plus_condition_object *self)
     plus_lock_release(plus_condition_lock(self));
 }
 
-/* One wait, the condition's plain lock being held; it is held again afterwards, also on failure, but not after GRANTED.
- * A dead line that is none counts as failure.
- * Queues the waiter as plus_waitq_enqueue() says.  As plus_wait() says: after WOKEN look again, after SIGNAL there is an
- * exception. */
+/* Waits once.  The condition's plain lock is held before, and again afterwards, also on failure, but not after GRANTED.
+ * An invalid deadline counts as failure.  Queues the waiter by plus_waitq_enqueue(), and returns as plus_wait(): after
+ * WOKEN check again, after SIGNAL there is an exception. */
 enum plus_wait_result
 plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns);
 
-/* The same for those who wait in threading.Condition.wait() itself, which somebody has called with a
- * native condition.  Returns how many of `count` are left. */
+/* The same for threads that wait in threading.Condition.wait() itself, called with a native condition.  Returns how
+ * many of `count` are left. */
 uint32_t
 plus_condition_notify_standard(plus_condition_object *self, uint32_t count);
 
-/* Ends the waits of up to `count` threads.  The lock is held.  (Reading the length without the guard is
- * right then: who is about to wait has the lock until it is queued.) */
+/* Ends the waits of up to `count` threads.  The lock is held.  (So the length may be read without the guard: a thread
+ * that is about to wait has the lock until it is queued.) */
 static inline void
 plus_condition_notify(plus_condition_object *self, uint32_t count)
 {
@@ -63,7 +62,7 @@ plus_condition_notify(plus_condition_object *self, uint32_t count)
     }
 }
 
-/* As new, in the child of a fork: its lock free, and nobody waits.  0, or -1 with an exception. */
+/* Makes a condition new in the child of a fork: its lock free, without waiters.  Returns 0, or -1 with an exception. */
 int
 plus_condition_reinit(plus_condition_object *self);
 

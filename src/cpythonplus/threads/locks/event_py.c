@@ -68,8 +68,7 @@ event_clear_flag(PyObject *op, PyObject *ignored)
 
 static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
 
-/* One wait, as in the standard library: who was woken by set() returns True even if clear() came
- * first. */
+/* Waits once, as in the standard library: a thread that set() has woken returns True even if clear() came first. */
 static int
 wait_until(event_object *self, uint64_t deadline_ns)
 {
@@ -167,7 +166,7 @@ event_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* The condition stays: it refers to nothing that leads back here, and methods rely on it. */
+/* The condition is kept: it refers to nothing that leads back here, and methods rely on it. */
 static int
 event_clear(PyObject *op)
 {

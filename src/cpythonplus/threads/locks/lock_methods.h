@@ -1,10 +1,10 @@
-/* The methods that all locks have alike: Lock and RLock, of this room and of tasklets.
+/* The methods that all locks share: Lock and RLock, of this room and of tasklets.
  *
- * Text, and no header of its own: the file of a type includes it with PLUS_LOCK(name) defined as the name with the
- * type's prefix, below two functions of that prefix, which the compiler puts in line.  (Through a table of pointers
- * each uncontended acquisition would make one more call.)
+ * This is source text, not an ordinary header.  A type's file includes it with PLUS_LOCK(name) defined as the name with
+ * the type's prefix, after two functions with that prefix, which the compiler inlines.  (A table of function pointers
+ * would add a call to each uncontended acquisition.)
  *
- *     int take(PyObject *op, uint64_t deadline_ns)   1: acquired; 0: not in time, dead line 0: at once; -1 with an
+ *     int take(PyObject *op, uint64_t deadline_ns)   1: acquired; 0: not in time (deadline 0: at once); -1 with an
  *                                                    exception
  *     int give(PyObject *op)                         0, or -1 with RuntimeError
  */

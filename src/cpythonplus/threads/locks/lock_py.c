@@ -1,4 +1,5 @@
-/* Lock and RLock: threading's.  An RLock begins as a Lock does, and shares some of its methods. */
+/* Lock and RLock: those of threading.  The object of an RLock begins like that of a Lock, and some methods serve
+ * both. */
 #include "lock_py.h"
 
 #include "../../_base/process/futex.h"
@@ -89,7 +90,7 @@ lock_locked(PyObject *op, PyObject *ignored)
     return PyBool_FromLong(plus_lock_is_locked(inside(op)));
 }
 
-/* The arguments are wrong: the interpreter's own lock says so in its words. */
+/* For wrong arguments: raises the exception of the interpreter's own lock. */
 static PyObject *
 answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
@@ -103,7 +104,7 @@ answer_of_stock_lock(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyOb
     PyObject *stock = PyObject_CallNoArgs(state->stock_lock);
     acquire = stock != NULL ? PyObject_GetAttrString(stock, "acquire") : NULL;
     result = acquire != NULL ? PyObject_Vectorcall(acquire, args, (size_t)nargs, kwnames) : NULL;
-    if (result != NULL) { /* it does not mind; ours does */
+    if (result != NULL) { /* the stock lock accepts the arguments, ours does not */
         Py_CLEAR(result);
         plus_raised_put(raised);
     }
@@ -144,7 +145,7 @@ lock_repr(PyObject *op)
                                 Py_TYPE(op)->tp_name, op);
 }
 
-/* As the version's own locks tell it. */
+/* The signature of the running version's own locks. */
 #if PY_VERSION_HEX >= 0x030F0000
 #define EXIT_SIGNATURE "__exit__($self, exc_type, exc_value, exc_tb, /)\n--\n\n"
 #else
@@ -210,8 +211,8 @@ static PyType_Slot lock_slots[] = {
 };
 
 #if PY_VERSION_HEX < 0x030D0000
-/* What threading.Lock() makes there.  It has methods of its own: the interpreter's short cuts are for objects of the
- * very type that a method belongs to. */
+/* The type of threading.Lock() in these versions.  It has methods of its own, because the interpreter's short cuts need
+ * objects of exactly the type that a method belongs to. */
 static PyType_Slot made_lock_slots[] = {
     {Py_tp_dealloc, lock_dealloc},
     {Py_tp_repr, lock_repr},
@@ -276,7 +277,7 @@ rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     return (PyObject *)self;
 }
 
-/* They were always ignored, then deprecated, then removed. */
+/* RLock's arguments were always ignored, then deprecated, then removed. */
 int
 plus_rlock_refuse_arguments(bool given)
 {
@@ -345,7 +346,7 @@ rlock_release_save(PyObject *op, PyObject *ignored)
     PyObject *saved = NULL;
     unsigned long count;
 
-    do { /* a collection may run code that releases it meanwhile */
+    do { /* a collection may run code that changes the lock meanwhile */
         Py_XDECREF(saved);
         if (!plus_rlock_is_owned(self)) {
             return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
@@ -373,7 +374,7 @@ rlock_acquire_restore(PyObject *op, PyObject *saved)
         return NULL;
     }
     if (count == 0) {
-        Py_RETURN_NONE; /* of a lock that nobody had, as a pickle of one may say */
+        Py_RETURN_NONE; /* the state of a lock that was free, for example from a pickle */
     }
     int failed = plus_acquire_surely(&rlock(op)->lock);
     plus_rlock_begin(rlock(op), count);
@@ -403,7 +404,7 @@ rlock_repr(PyObject *op)
                                 op);
 }
 
-/* CPython's own has no signature, and its tests hold it to that. */
+/* CPython's own RLock has no signature, and CPython's tests require that. */
 PyDoc_STRVAR(rlock_doc,
              "A re-entrant lock, released by the thread that acquired it: threading.RLock.\n\n"
              "It waits as Lock does.");
@@ -463,7 +464,7 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Another package (gevent) may have put its own in the place. */
+/* Finds the interpreter's own lock, unless another package (gevent) has replaced it. */
 static int
 find_stock_lock(struct plus_threads_state *state)
 {
@@ -481,8 +482,8 @@ find_stock_lock(struct plus_threads_state *state)
     return 0;
 }
 
-/* From 3.13 on the type that threading.Lock() makes objects of is threading.Lock, and can be called.  Before, it
- * cannot; threads.Lock can, on every version, so there the one derives from the other. */
+/* From 3.13 on the type of threading.Lock()'s objects is threading.Lock, and can be called.  Before, that type cannot
+ * be called; threads.Lock can, on every version, so there the former derives from the latter. */
 static int
 add_lock_types(PyObject *module, struct plus_threads_state *state)
 {
@@ -496,7 +497,7 @@ add_lock_types(PyObject *module, struct plus_threads_state *state)
                       state->callable_lock) < 0) {
         return -1;
     }
-    state->callable_lock->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* as CPython's own */
+    state->callable_lock->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* like CPython's own */
 #else
     if (plus_add_type(module, &state->lock, "Lock", "_thread.lock", size, 0, lock_slots, NULL) <
             0 ||

@@ -1,4 +1,4 @@
-/* Lock and RLock, for the types that are built on them.  With the GIL held. */
+/* Lock and RLock, for the types that are built on them.  Called with the GIL held. */
 #ifndef PLUS_THREADS_LOCK_PY_H
 #define PLUS_THREADS_LOCK_PY_H
 
@@ -14,12 +14,12 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
-    PyObject *weakrefs;        /* to here as plus_lock_object */
-    unsigned long count;       /* of the owner's acquisitions; only the owner touches it */
-    unsigned long owner_ident; /* what threading.get_ident() says of the owner; for repr */
+    PyObject *weakrefs;        /* up to here the same as plus_lock_object */
+    unsigned long count;       /* the owner's acquisitions; only the owner touches it */
+    unsigned long owner_ident; /* the owner's threading.get_ident(), for repr */
 } plus_rlock_object;
 
-/* Only the thread itself can make its own number the owner, so a plain read is enough. */
+/* Only the thread itself can store its own identity as the owner, so a plain read is enough. */
 static inline bool
 plus_rlock_is_owned(const plus_rlock_object *self)
 {
@@ -33,13 +33,13 @@ plus_rlock_begin(plus_rlock_object *self, unsigned long count)
     self->owner_ident = plus_identity_ident();
 }
 
-/* Private to the two functions below. */
+/* Used only by the two functions below. */
 int
 plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns);
 int
 plus_rlock_release_slowly(plus_rlock_object *self);
 
-/* As plus_acquire; dead line 0: without waiting. */
+/* Returns as plus_acquire; deadline 0: without waiting. */
 static inline int
 plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
 {
@@ -51,7 +51,7 @@ plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
     return plus_rlock_acquire_slowly(self, deadline_ns);
 }
 
-/* 0, or -1 with RuntimeError. */
+/* Returns 0, or -1 with RuntimeError. */
 static inline int
 plus_rlock_release(plus_rlock_object *self)
 {
@@ -63,15 +63,15 @@ plus_rlock_release(plus_rlock_object *self)
     return plus_rlock_release_slowly(self);
 }
 
-/* A lock as threading.Lock() makes it.  NULL with an exception. */
+/* Makes a lock like threading.Lock().  NULL with an exception. */
 PyObject *
 plus_lock_new(const struct plus_threads_state *state);
 
-/* What threading.RLock of the running version says to arguments: 0, or -1 with an exception. */
+/* Treats arguments as threading.RLock of the running version does: 0, or -1 with an exception. */
 int
 plus_rlock_refuse_arguments(bool given);
 
-/* A tp_init that says so; of tasklets' RLock, too. */
+/* The tp_init of both RLocks, which calls it. */
 int
 plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs);
 

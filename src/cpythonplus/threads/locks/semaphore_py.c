@@ -1,8 +1,8 @@
-/* Semaphore and BoundedSemaphore: threading's.
+/* Semaphore and BoundedSemaphore: those of threading.
  *
- * As in the standard library a semaphore is a counter and a condition over a plain lock; its users may
- * reach for _cond and _value.  A release that finds a waiter of longer than a millisecond gives the permit
- * to that one instead of counting it.
+ * As in the standard library, a semaphore is a counter and a condition over a plain lock; users may use _cond and
+ * _value. If the first waiter has waited for more than a millisecond, a release gives it the permit instead of
+ * counting it.
  */
 #include "condition_py.h"
 
@@ -38,7 +38,7 @@ check_initialised(const semaphore_object *self)
     return -1;
 }
 
-/* With the condition's lock held.  Gives one permit to a waiter that starves; false: there is none. */
+/* Called with the condition's lock held.  Gives one permit to a starving waiter; false: there is none. */
 static bool
 grant_permit(semaphore_object *self)
 {
@@ -70,8 +70,8 @@ release_permits(semaphore_object *self, Py_ssize_t count)
     }
 }
 
-/* With the lock held, and no permit left.  1: got one; 2: got one, and the lock is not held any more; 0: timed out; -1: a
- * signal handler raised. */
+/* Called with the lock held and no permit left.  1: got a permit; 2: got one, and the lock is no longer held; 0: timed
+ * out; -1: a signal handler raised. */
 static int
 wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
 {
@@ -98,7 +98,7 @@ wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
     return 1;
 }
 
-/* 1: acquired; 0: not; -1 with an exception. */
+/* Returns 1: acquired; 0: not; -1 with an exception. */
 static int
 acquire(semaphore_object *self, uint64_t deadline_ns)
 {
@@ -146,7 +146,7 @@ semaphore_acquire(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObjec
     return plus_truth(acquire(semaphore(op), blocking ? deadline_ns : 0));
 }
 
-/* 0, or -1 with ValueError when a bounded one would have more than at the beginning. */
+/* Returns 0, or -1 with ValueError if a bounded semaphore would exceed its initial value. */
 static int
 release(semaphore_object *self, Py_ssize_t count)
 {
@@ -252,14 +252,14 @@ initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounde
         PyErr_SetString(PyExc_ValueError, "semaphore initial value must be >= 0");
         return -1;
     }
-    /* Made anew while threads wait: they go on waiting in the condition that they are in. */
+    /* If __init__ is called again while threads wait, they go on waiting in their condition. */
     if (self->cond == NULL) {
         plus_condition_object *made = plus_condition_new(state, NULL);
 
         if (made == NULL) {
             return -1;
         }
-        if (self->cond == NULL) { /* a collection may have run code that was here, too */
+        if (self->cond == NULL) { /* a collection may have run code that initialised it */
             self->cond = made;
         }
         else {
@@ -334,7 +334,7 @@ static PyMethodDef semaphore_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* As the standard class has it: who replaces Semaphore.release() does not reach this one. */
+/* A separate entry, as in the standard class: replacing Semaphore.release() does not affect this one. */
 static PyMethodDef bounded_methods[] = {
     {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
     {NULL, NULL, 0, NULL},
@@ -379,6 +379,6 @@ plus_semaphore_exec(PyObject *module, struct plus_threads_state *state)
     }
     int rc = plus_add_type(module, &state->bounded_semaphore, "BoundedSemaphore",
                            "threading.BoundedSemaphore", size, 0, bounded_slots, state->semaphore);
-    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
+    state->semaphore->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* no subclasses: standard.h */
     return rc;
 }

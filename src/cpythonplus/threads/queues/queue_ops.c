@@ -1,26 +1,29 @@
-/* The protocol of a Queue; all of it with the mutex held, but for the sleep in plus_condition_sleep().
+/* The protocol of a Queue; all of it with the mutex held, except the sleep in plus_condition_sleep().
  *
- * put, with a place:     the first that waits in get(), of an empty queue, has the item in its hand (GRANTED, `takes`), and
- *                        the place goes to the next putter; else the item is stored, and one that waits is woken.
- * put, without a place:  waits in not_full, with the item on offer (`item`, not `takes`).
- * get, with an item:     takes it out, which makes a place.  The first that waits in put() gets that: its item is stored
- *                        and its wait ended as GRANTED (fill_place).
- * get, without an item:  waits in not_empty.
+ * put, with a place:     If the queue is empty and a thread waits in get() (`takes`), the item is handed to the first
+ *                        one (GRANTED), and the place goes to the next putter.  Otherwise the item is stored, and a
+ *                        waiter is woken.
+ * put, without a place:  It waits in not_full, and offers the item (`item`, not `takes`).
+ * get, with an item:     It takes the item out, which makes a place.  The first waiter in put() gets the place: its
+ *                        item is stored and its wait ended as GRANTED (fill_place).
+ * get, without an item:  It waits in not_empty.
  *
- * A waiter that was GRANTED returns at once, without the mutex: nothing is left to be done.
+ * A waiter that was GRANTED returns at once, without the mutex: nothing is left to do.
  *
- * An item that is handed over belongs to the waiter, by a reference of its own, before its wait is ended.  No waiter is
- * queued while signal handlers run in its thread (waiting.c), so none is given an item that a handler waits for.
- * An offered item stays the putter's: it is stored first and the wait ended then, for storing may fail, and the putter
- * has to be told, not the getter.  It may have given up in between: then what was stored last is taken out again.
+ * The waiter gets a reference of its own to an item that is handed over, before its wait is ended.  No waiter is queued
+ * while signal handlers run in its thread (waiting.c), so none is given an item that a handler waits for.
+ * An offered item stays the putter's: it is stored first, and the wait ended afterwards, because storing may fail,
+ * which must be reported to the putter, not to the getter.  If the putter gave up in between, the last stored item is
+ * taken out again.
  *
- * Not so where Python code takes part.  A priority queue compares items, and what that raises belongs to who puts: its
- * putters are woken, and put by themselves.  So are those of a queue with hooks, or with another container, in which
- * the queue cannot know what is last; nor is anything handed over past its _put() and _get().
+ * This does not apply if Python code takes part.  A priority queue compares items, and exceptions of that belong to the
+ * thread that puts: its putters are woken, and put by themselves.  So are those of a queue with hooks, or with another
+ * container, in which the queue cannot know the last item; such a queue does not hand items over either, past its
+ * _put() and _get().
  *
- * The kind is asked anew after each wait (plus_store_kind): meanwhile somebody may have put another container there.
+ * The kind is determined again after each wait (plus_store_kind): other code may have replaced the container meanwhile.
  *
- * Who was woken and finds nothing queues at the head again (plus_waitq_enqueue), so whoever waits is served in order.
+ * A woken waiter that finds nothing queues at the head again (plus_waitq_enqueue), so waiters are served in order.
  */
 #include "queue_ops.h"
 
@@ -46,11 +49,11 @@ leave(plus_queue_object *self)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Serving those who wait; with the mutex held
+ * Serving waiters, with the mutex held
  */
 
-/* Ends the wait of the first waiter, if it takes an item: it has this one; or, without `takes`, if it
- * still is one that wants to put this. */
+/* Ends the wait of the first waiter and returns true.  With `takes` the waiter must take items, and gets this one;
+ * without it, the waiter must still offer this item. */
 static bool
 end_first(struct plus_waitq *queue, PyObject *item, bool takes)
 {
@@ -68,7 +71,7 @@ end_first(struct plus_waitq *queue, PyObject *item, bool takes)
     return granted;
 }
 
-/* What the first waiter wants to put, or NULL. */
+/* Returns the item that the first waiter offers, or NULL. */
 static PyObject *
 offer_of_first(struct plus_waitq *queue)
 {
@@ -87,7 +90,7 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
         end_first(getters, item, true)) {
         self->unfinished++;
-        plus_condition_notify(self->not_full, 1); /* the place is free still, and goes to another */
+        plus_condition_notify(self->not_full, 1); /* the place is still free, for another putter */
         return 0;
     }
     if (plus_store_put(self, kind, item) < 0) {
@@ -100,8 +103,8 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     return 0;
 }
 
-/* Puts what the first waiter wants to put.  Its wait is ended when the item is in: with no memory for that, the waiter
- * has to be told, and not who takes.  It may have given up meanwhile. */
+/* Stores the item that the first waiter offers.  Its wait is ended when the item is in: if there is no memory for
+ * that, the waiter has to be told, not the getter.  The waiter may have given up meanwhile. */
 static bool
 put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
 {
@@ -113,7 +116,7 @@ put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
         return false;
     }
     if (plus_store_put(self, kind, item) < 0) {
-        PyErr_Clear(); /* it tries by itself */
+        PyErr_Clear(); /* the waiter tries by itself */
     }
     else if (end_first(putters, item, false)) {
         self->unfinished++;
@@ -126,14 +129,14 @@ put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
     return done;
 }
 
-/* An item was taken out, so there is a place. */
+/* Called after an item was taken out: gives its place to the first putter. */
 static void
 fill_place(plus_queue_object *self, enum plus_queue_kind kind)
 {
     if (plus_waitq_length(&self->not_full->queue) == 0) {
         return;
     }
-    /* To compare items for a heap runs Python code, whose exceptions belong to the one who puts. */
+    /* Comparing items for a heap runs Python code, whose exceptions belong to the thread that puts. */
     bool plain = (kind == PLUS_QUEUE_FIFO || kind == PLUS_QUEUE_LIFO) && self->limit > 0 &&
                  !self->is_shutdown && plus_store_size(self, kind) < self->limit;
     if (!plain || !put_for_first(self, kind)) {
@@ -145,8 +148,8 @@ fill_place(plus_queue_object *self, enum plus_queue_kind kind)
  * put
  */
 
-/* With the mutex held and no place.  1: there is a place now; 2: another thread has put the item, and the mutex is not
- * held any more; -1 with an exception. */
+/* Called with the mutex held and no place.  1: there is a place now; 2: another thread has put the item, and the mutex
+ * is no longer held; -1 with an exception. */
 static int
 wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
@@ -176,7 +179,7 @@ wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
     return full < 0 ? -1 : 1;
 }
 
-/* As wait_for_place(), and 0. */
+/* Returns as wait_for_place(), or 0: the item is stored. */
 static int
 put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
@@ -231,8 +234,8 @@ plus_queue_put(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
  * get
  */
 
-/* With the mutex held and nothing in it.  1: there is something now; 2: *item was handed over, and the mutex is not held
- * any more; -1 with an exception. */
+/* Called with the mutex held and the queue empty.  1: there is an item now; 2: *item was handed over, and the mutex is
+ * no longer held; -1 with an exception. */
 static int
 wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
 {
@@ -262,7 +265,7 @@ wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
     return size < 0 ? -1 : 1;
 }
 
-/* As wait_for_item(): 1 with an item that was in the container. */
+/* Returns as wait_for_item(), but 1 with *item taken from the container. */
 static int
 get_locked(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
 {
@@ -310,7 +313,7 @@ plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
     return item;
 }
 
-/* Its place is made first: what was taken must not get lost for want of one. */
+/* Moves an item into the list.  The list gets a place for it first, so that no item is lost for lack of memory. */
 static int
 take_into(plus_queue_object *self, PyObject *items)
 {
@@ -327,8 +330,8 @@ take_into(plus_queue_object *self, PyObject *items)
     return PyList_SetItem(items, place, item);
 }
 
-/* As many as are there, up to `limit`; what comes meanwhile, from those who waited for a place, is not
- * taken too.  -1 with an exception; the list has what was taken before. */
+/* Takes the present items, up to `limit`, but none that waiting putters add meanwhile.  Returns -1 with an exception;
+ * the list has the items taken before. */
 static int
 take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
@@ -355,8 +358,8 @@ drain_locked(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
     return rc;
 }
 
-/* What was taken before a hook raised is not lost with it: it is returned, and the exception is only
- * reported.  It comes again with the next call, if it lasts. */
+/* If a hook raises after items were taken, they are returned, and the exception is only reported; it comes again with
+ * the next call, if the cause lasts. */
 int
 plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 {
@@ -373,7 +376,7 @@ plus_queue_drain(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Tasks and the end
+ * Tasks and shutdown
  */
 
 int
@@ -394,7 +397,7 @@ plus_queue_task_done(plus_queue_object *self)
     return 0;
 }
 
-/* 1: all done; 0: time is up; -1 with an exception. */
+/* Returns 1: all done; 0: time is up; -1 with an exception. */
 static int
 join_locked(plus_queue_object *self, uint64_t deadline_ns)
 {
@@ -425,7 +428,7 @@ plus_queue_join(plus_queue_object *self, uint64_t deadline_ns)
     return done;
 }
 
-/* Takes everything out; -1 with an exception. */
+/* Takes everything out; returns -1 with an exception. */
 static int
 discard_locked(plus_queue_object *self)
 {

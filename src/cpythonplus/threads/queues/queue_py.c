@@ -174,7 +174,7 @@ queue_statistics(PyObject *op, PyObject *ignored)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  */
 
 static int
@@ -206,7 +206,7 @@ queue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (self == NULL) {
         return NULL;
     }
-    PyObject_GC_UnTrack(self); /* nobody finds it before it has all its parts */
+    PyObject_GC_UnTrack(self); /* hidden until it has all its parts */
     if (make_parts(self, state) < 0) {
         Py_DECREF(self);
         return NULL;
@@ -226,7 +226,7 @@ set_maxsize(PyObject *op, PyObject *value, void *closure)
         return -1;
     }
     if (PyLong_Check(value)) {
-        limit = PyNumber_AsSsize_t(value, NULL); /* clipped */
+        limit = PyNumber_AsSsize_t(value, NULL); /* clipped on overflow */
         limit = limit < 0 ? 0 : limit;
     }
     self->limit = limit;
@@ -257,7 +257,7 @@ queue_init(PyObject *op, PyObject *args, PyObject *kwargs)
     return plus_store_init(self);
 }
 
-/* Somebody may give one queue a _put of its own. */
+/* A program may give one queue a _put of its own. */
 static int
 queue_setattro(PyObject *op, PyObject *name, PyObject *value)
 {
@@ -280,8 +280,8 @@ queue_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* The mutex and the conditions stay until the end: they lead nowhere back by themselves, and methods
- * rely on them.  (Somebody may have hung a cycle on a condition's __dict__; its own clear breaks it.) */
+/* The mutex and the conditions are kept until the end: they form no cycle by themselves, and methods rely on them.  (A
+ * program may store a cycle in a condition's __dict__; the condition's own clear breaks it.) */
 static int
 queue_clear(PyObject *op)
 {
@@ -297,7 +297,7 @@ queue_dealloc(PyObject *op)
     PyObject *parts[] = {self->mutex, (PyObject *)self->not_empty, (PyObject *)self->not_full,
                          (PyObject *)self->all_tasks_done, self->maxsize};
 
-    /* Queues in queues in queues go one after the other, and not each in the one before. */
+    /* Queues nested in queues are freed one after the other, not recursively. */
     PyObject_GC_UnTrack(op);
     Py_TRASHCAN_BEGIN(op, queue_dealloc);
     plus_dealloc(op);
@@ -421,6 +421,6 @@ plus_queue_exec(PyObject *module, struct plus_threads_state *state)
                       0, priority_slots, state->queue) < 0) {
         return -1;
     }
-    state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* standard.h */
+    state->queue->tp_flags &= ~Py_TPFLAGS_BASETYPE; /* no subclasses: standard.h */
     return plus_store_exec(state);
 }

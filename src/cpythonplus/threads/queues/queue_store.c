@@ -1,13 +1,14 @@
-/* The containers, and when they are left to Python.
+/* The containers of a Queue, and the cases that are left to Python.
  *
- * Of its own kind a queue knows the container, an exact deque or list, and works on it by C functions that are looked up
- * once.  A container that somebody has put in its place, even of a subclass, and a hook on the object make the kind
- * HOOKED: then the queue calls its methods _qsize, _put and _get by name, as the standard class does.  Where nobody has
- * given it one, that is the standard class's function (standard.c: complete), which takes whatever container there is.
+ * For its own kind a queue knows the container, an exact deque or list, and works on it by C functions that are looked
+ * up once.  If a program replaces the container, even by a subclass, or sets a hook on the object, the kind becomes
+ * HOOKED: then the queue calls its methods _qsize, _put and _get by name, as the standard class does.  Unless the
+ * program has given it such a method, that is the standard class's function (standard.c: complete), which takes any
+ * container.
  *
- * What is called may run Python code (comparisons, finalisers, a hook) with the mutex held, as in the standard library.
+ * These calls may run Python code (comparisons, finalisers, a hook) with the mutex held, as in the standard library.
  * The mutex is no RLock: such code may use another queue, and waits for ever if it uses this one.  It may put another
- * container into self->queue, so the one that is being worked on is kept alive.
+ * container into self->queue, so the container in use is kept alive.
  */
 #include "queue_store.h"
 
@@ -56,7 +57,7 @@ plus_store_init(plus_queue_object *self)
  * Containers
  */
 
-/* What it runs (comparisons, finalisers) may put another container in place: this one stays alive. */
+/* Calls a function with the container, kept alive: comparisons and finalisers may replace it. */
 static PyObject *
 call_with_container(PyObject *function, PyObject *container, PyObject *item)
 {
@@ -67,7 +68,7 @@ call_with_container(PyObject *function, PyObject *container, PyObject *item)
     return result;
 }
 
-/* Not PyObject_CallMethod with the format "O", which spreads a tuple. */
+/* PyObject_CallMethod with the format "O" would spread a tuple. */
 static PyObject *
 call_method(PyObject *op, const char *name, PyObject *item)
 {
@@ -103,7 +104,7 @@ plus_store_size(plus_queue_object *self, enum plus_queue_kind kind)
     Py_ssize_t number = size != NULL ? PyNumber_AsSsize_t(size, PyExc_OverflowError) : -1;
     Py_XDECREF(size);
     if (number < 0 && !PyErr_Occurred()) {
-        number = 1; /* any true value means that there is something */
+        number = 1; /* any true value means that the queue is not empty */
     }
     return number;
 }
@@ -167,7 +168,7 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * What the modules _collections and _heapq have
+ * Types and functions of the modules _collections and _heapq
  */
 
 int

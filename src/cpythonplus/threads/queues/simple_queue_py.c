@@ -1,16 +1,15 @@
-/* SimpleQueue: queue.SimpleQueue.  Unbounded; put() never waits and may be called from anywhere, also
- * from a finaliser or a signal handler that interrupts another put().
+/* SimpleQueue: queue.SimpleQueue.  It is unbounded; put() never waits and may be called from anywhere, also from a
+ * finaliser or a signal handler that interrupts another put().
  *
- * A ring of references under the guard of its wait queue.  put() hands its item to the first thread
- * that waits, so items lie in the ring only while nobody waits.  A getter that finds none queues itself, after one
- * more look under the guard.  It is not queued while signal handlers run in its thread (waiting.c).
+ * The items are references in a ring, under the guard of the wait queue.  put() hands its item to the first thread that
+ * waits, so items lie in the ring only while no thread waits.  A getter that finds none queues itself, after one more
+ * check under the guard.  It is not queued while signal handlers run in its thread (waiting.c).
  *
- * Nothing under the guard runs Python code: references are only moved.  What the ring drops (tp_clear) is released when
- * the ring has been taken away from the object, for a finaliser may put.
+ * No Python code runs under the guard: references are only moved.  tp_clear drops the items after it has detached the
+ * ring from the object, because a finaliser may put.
  *
- * Where there is a GIL, the guard is left alone while nobody waits: threads begin to wait with the GIL
- * held, and only one that waits changes anything without it.  That spares two locked instructions for
- * each item, a fifth of all its time.
+ * With a GIL, the guard is not taken while no thread waits: threads begin to wait with the GIL held, and only a waiting
+ * thread changes anything without it.  That saves two locked instructions for each item, a fifth of the time.
  */
 #include "../state.h"
 
@@ -40,7 +39,7 @@ simple_queue(PyObject *op)
     return (simple_queue_object *)op;
 }
 
-/* Whether the guard is held afterwards. */
+/* Takes the guard if needed; returns whether it is held. */
 static inline bool
 guard_if_needed(simple_queue_object *self)
 {
@@ -98,7 +97,7 @@ push(simple_queue_object *self, PyObject *item)
     return true;
 }
 
-/* A burst's memory comes back: half of a ring that is three quarters empty. */
+/* Halves a ring that is three quarters empty, so that the memory of a burst is given back. */
 static PyObject *
 pop(simple_queue_object *self)
 {
@@ -107,7 +106,7 @@ pop(simple_queue_object *self)
     self->first = (self->first + 1) & (self->capacity - 1);
     self->count--;
     if (self->capacity > RING_MIN && self->count < self->capacity / 4) {
-        (void)resize(self, self->capacity / 2); /* without memory it stays as it is */
+        (void)resize(self, self->capacity / 2); /* without memory the ring stays as it is */
     }
     return item;
 }
@@ -116,7 +115,7 @@ pop(simple_queue_object *self)
  * put
  */
 
-/* Hands over to who waits longest, or stores.  Takes the reference over. */
+/* Hands the item to the longest waiter, or stores it.  Takes the reference. */
 static int
 put(simple_queue_object *self, PyObject *item)
 {
@@ -171,7 +170,7 @@ simple_queue_put_nowait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, P
  * get
  */
 
-/* NULL: the ring is empty; no exception. */
+/* Returns NULL without an exception if the ring is empty. */
 static PyObject *
 take(simple_queue_object *self)
 {
@@ -190,7 +189,7 @@ wait_for_item(simple_queue_object *self, uint64_t deadline_ns)
     plus_waiter_init(&waiter, plus_heeds_signals());
     for (;;) {
         plus_waitq_lock(&self->waiters);
-        if (self->count > 0) { /* from a signal handler, or without a GIL to keep it away */
+        if (self->count > 0) { /* from a signal handler, or from another thread without a GIL */
             PyObject *item = pop(self);
 
             plus_waitq_unlock(&self->waiters);
@@ -235,7 +234,7 @@ simple_queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
             plus_queue_deadline(given[0], given[1], &deadline_ns) < 0) {
             return NULL;
         }
-        /* As queue.SimpleQueue: whether it has to wait or not. */
+        /* As in queue.SimpleQueue, checked even if the call need not wait. */
         if (plus_check_deadline(deadline_ns == PLUS_DEADLINE_VERY_NEGATIVE ? PLUS_DEADLINE_TOO_LARGE
                                                                            : deadline_ns) < 0) {
             return NULL;
@@ -250,8 +249,8 @@ simple_queue_get_nowait(PyObject *op, PyObject *ignored)
     return get(simple_queue(op), 0);
 }
 
-/* 1: an item is in the list; 0: there is none; -1 with an exception.  The item's place is made first: what was taken
- * must not get lost for want of one. */
+/* Moves an item into the list: 1; 0: there is none; -1 with an exception.  The list gets a place for it first, so that
+ * no item is lost for lack of memory. */
 static int
 take_into(simple_queue_object *self, PyObject *items)
 {
@@ -284,7 +283,7 @@ simple_queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObje
             Py_CLEAR(items);
         }
         else if (rc < 0) {
-            PyErr_WriteUnraisable(op); /* what was taken is returned */
+            PyErr_WriteUnraisable(op); /* the items taken so far are returned */
         }
         if (rc <= 0) {
             break;
@@ -334,7 +333,7 @@ simple_queue_statistics(PyObject *op, PyObject *ignored)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * Life
+ * Making and freeing
  */
 
 static PyObject *
@@ -366,7 +365,7 @@ simple_queue_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* The ring is taken away first: a finaliser may put something into the queue. */
+/* The ring is detached first: a finaliser may put something into the queue. */
 static int
 simple_queue_clear(PyObject *op)
 {

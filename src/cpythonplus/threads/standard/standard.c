@@ -1,24 +1,25 @@
-/* How a class and its native type stay together; what for: standard.h.
+/* How a standard class and its native type stay together; standard.h explains the purpose.
  *
- * An entry is empty; or *introduced* (`type` is set): the two know of each other; and then *active* or not.
+ * An entry is empty, or *introduced* (`type` is set): the two know each other; then it is *active* or not.
  *
- * Introducing, in this order: the class gets a __new__ of ours (3.13 and later); what its module has put into it is noted (`originals`);
- * the native type gets what the class has and it has not (complete); what it has now is noted (`own`); what somebody
- * had changed in the class before is heeded; from here on changes are watched.  standard_py.c then has the methods bind
- * as functions (method.c), also in `own`.  A module that is loaded again has another class: the native type is given
- * back its `own`, and introduced anew.
+ * Introducing, in this order: the class gets a __new__ of ours (3.13 and later); the contents that its module has
+ * given it are noted (`originals`); the native type gets the functions that only the class has (complete); its present
+ * contents are noted (`own`); earlier changes of the class are applied (heed_all); from here on changes are watched.
+ * standard_py.c then makes the methods bind like functions (method.c), also in `own`.  If a module is loaded again, it
+ * has another class: the native type gets its `own` contents back, and is introduced again.
  *
- * A call of the class (make_plain) makes a native object if the entry and those of its bases are active and nobody has
- * changed a class of them; else a standard one.  What the native type refuses for its arguments is asked of the class.
+ * A call of the class (make_plain) makes a native object if its entry and those of its bases are active and none of
+ * their classes was changed; otherwise a standard one.  Arguments that the native type refuses are passed to the class.
  *
- * `changed` has the names that are not what the module has put there.  A name that comes back to its original goes out.
- * From 3.12 on a watcher of the class's dict calls heed() before each change, and what was put into the class is put
- * into the native type too, so that native objects have it by the ordinary look-up.  For the classes of a subinterpreter
- * nobody tells: who makes an object looks (look).  Nor before 3.12, where the native type is left as it is, for nobody
- * would say when to take something back: the methods of native objects ask plus_standard_replaced() there.
+ * `changed` has the names whose values are not the module's.  A name that gets its original value back leaves the set.
+ * From 3.12 on a watcher of the class's dict calls heed() before each change, which makes the same change in the native
+ * type, so that native objects have it by the ordinary look-up.  Classes of a subinterpreter have no watcher: their
+ * changes are found when an object is made (look).  Before 3.12 there are no watchers either, and the native type is
+ * left as it is, as nothing would tell when to undo a change: there the methods of native objects ask
+ * plus_standard_replaced().
  *
- * `entries` is a list of all of the process, and the GIL guards it.  An entry lives in its module's state; whoever clears that
- * forgets it.
+ * `entries` is the process's list of all entries, guarded by the GIL.  An entry lives in its module's state; code that
+ * clears the state calls plus_standard_forget().
  */
 #include "standard.h"
 
@@ -26,7 +27,7 @@
 
 #include <string.h>
 
-/* All entries of the process; a subinterpreter has its own classes.  A handful, so a list. */
+/* All entries of the process; a subinterpreter has its own classes.  They are few, so a list is enough. */
 static struct plus_standard *entries;
 
 static struct plus_standard *
@@ -52,11 +53,11 @@ plus_standard_of(PyObject *op)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * What somebody changes in the class
+ * Changes of the class by other code
  */
 
-/* What the interpreter and the standard library themselves keep in a class's dict, and what changes only
- * how objects are made. */
+/* False for names that the interpreter and the standard library keep in a class's dict for themselves, and for those
+ * that only affect how objects are made. */
 static bool
 is_mirrored(PyObject *name)
 {
@@ -81,11 +82,11 @@ decides_how_made(PyObject *name)
            PyUnicode_CompareWithASCIIString(name, "__new__") == 0;
 }
 
-/* Some class of the process was. */
+/* Whether any class of the process was changed. */
 static bool ever_changed;
 
-/* The native type gets `value` (NULL: nothing) by this name.  Not before 3.12, where nobody would say when
- * it is to be taken back. */
+/* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12, where nothing would tell
+ * when to undo it. */
 static int
 set_in_native(struct plus_standard *entry, PyObject *name, PyObject *value)
 {
@@ -100,7 +101,7 @@ set_in_native(struct plus_standard *entry, PyObject *name, PyObject *value)
     return PyObject_SetAttr((PyObject *)entry->native, name, value); /* NULL deletes */
 }
 
-/* The class has, or is about to have, `value` (NULL: nothing) by this name. */
+/* Notes that the class has, or is about to have, `value` (NULL: nothing) by this name. */
 static int
 heed(struct plus_standard *entry, PyObject *name, PyObject *value)
 {
@@ -130,7 +131,7 @@ heed_all(struct plus_standard *entry)
     Py_ssize_t position = 0;
     int rc = names != NULL ? PyDict_Update(names, now) : -1;
 
-    PySet_Clear(entry->changed); /* one that was added and is gone again is in neither dict */
+    PySet_Clear(entry->changed); /* a name that was added and removed again is in neither dict */
     while (rc == 0 && PyDict_Next(names, &position, &name, &value)) {
         rc = heed(entry, name, PyDict_GetItemWithError(now, name));
     }
@@ -140,7 +141,7 @@ heed_all(struct plus_standard *entry)
 
 #if PY_VERSION_HEX >= 0x030C0000
 
-/* One for each interpreter; -1: none yet. */
+/* One watcher for the process, of its first interpreter here; -1: none yet. */
 static int watcher_id = -1;
 static PyInterpreterState *watcher_home;
 
@@ -171,7 +172,7 @@ begin_watching(struct plus_standard *entry)
         }
         watcher_home = PyInterpreterState_Get();
     }
-    /* A subinterpreter's classes are looked at when an object is made. */
+    /* The classes of a subinterpreter are checked when an object is made. */
     return watcher_home == PyInterpreterState_Get() ? PyDict_Watch(watcher_id, entry->type->tp_dict)
                                                     : 0;
 }
@@ -236,7 +237,7 @@ plus_standard_replaced(PyObject *op, PyObject *name)
  * Making objects
  */
 
-/* 1 if a plain object may be a native one; -1 with an exception. */
+/* Returns 1 if a plain object may be a native one, 0 if not; -1 with an exception. */
 static int
 stands(struct plus_standard *entry)
 {
@@ -261,7 +262,7 @@ is_about_arguments(void)
            PyErr_ExceptionMatches(PyExc_OverflowError);
 }
 
-/* As if the class had no vectorcall. */
+/* Calls the class as if it had no vectorcall. */
 static PyObject *
 call_class(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -289,8 +290,8 @@ done:
     return made;
 }
 
-/* tp_vectorcall of the standard classes.  Arguments that the native type does not take are the standard
- * class's business: it may take them, or says in its own words why not. */
+/* The tp_vectorcall of the standard classes.  Arguments that the native type refuses are passed to the standard class,
+ * which may accept them, or raises its own exception. */
 static PyObject *
 make_plain(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -312,7 +313,7 @@ make_plain(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *kwnam
 
 #if PY_VERSION_HEX >= 0x030D0000
 
-/* What super().__new__ is for `type` in the class at `address`, which need not exist any more. */
+/* Returns super().__new__ for `type` in the class at `address`, which need not exist any more. */
 static PyObject *
 inherited_new(PyTypeObject *type, const void *address)
 {
@@ -332,11 +333,11 @@ inherited_new(PyTypeObject *type, const void *address)
     return function;
 }
 
-/* __new__ of the standard classes: the inherited one, to which arguments do not matter if it is object's,
- * as for a class without a __new__.  It is there so that the interpreter's short cut for such classes, from
- * 3.13 on, does not pass tp_vectorcall by.  Not before: inspect.signature() of 3.11 up to some release finds no
- * signature of a class that has a __new__ in C, whatever its __init__ tells.  `address` is that of the class that has it, as an int: copyreg would take a
- * class that is its __new__'s __self__ for one with a state in C. */
+/* The __new__ of the standard classes.  It calls the inherited one; if that is object's, without arguments, as for a
+ * class without a __new__.  It exists because from 3.13 on the interpreter's short cut for classes without a __new__
+ * would bypass tp_vectorcall.  It is not set before: inspect.signature() of 3.11, up to some release, finds no
+ * signature of a class that has a __new__ in C, whatever its __init__ tells.  `address` is that of the class, as an
+ * int: copyreg would take a class that is its __new__'s __self__ for one with a state in C. */
 static PyObject *
 make_bare(PyObject *address, PyObject *args, PyObject *kwargs)
 {
@@ -389,8 +390,7 @@ set_new(PyTypeObject *type)
  * Introducing
  */
 
-/* Whether a value of the class's dict is what its module has put there.  Only what the native type has as
- * well matters. */
+/* Whether a value of the class's dict was put there by its module.  Only names that the native type has too matter. */
 static bool
 is_original(PyObject *value, PyObject *home)
 {
@@ -416,8 +416,8 @@ originals_of(PyTypeObject *type, PyObject *home)
     return originals;
 }
 
-/* Whether the native type lacks what the class has by this name, or has only what it inherits from a native type that
- * got it from its class: LifoQueue._put(). */
+/* Whether the native type lacks this name of the class, or only inherits it from a native type that got it from its own
+ * class, like LifoQueue._put(). */
 static bool
 lacks(PyTypeObject *native, PyObject *name)
 {
@@ -429,8 +429,8 @@ lacks(PyTypeObject *native, PyObject *name)
     return lacking;
 }
 
-/* What the class has and the native type has not: private functions, and whatever a newer version has
- * added.  They work on the attributes that the two have in common. */
+/* Copies into the native type the functions that only the class has: private ones, and any that a newer version has
+ * added. They work on the attributes that both have. */
 static int
 complete(PyTypeObject *native, PyObject *originals)
 {
@@ -446,7 +446,7 @@ complete(PyTypeObject *native, PyObject *originals)
     return rc;
 }
 
-/* The native type becomes what it was before somebody changed the class. */
+/* Undoes the changes of the native type that followed changes of the class. */
 static int
 take_back(struct plus_standard *entry)
 {
@@ -501,7 +501,7 @@ plus_standard_activate(struct plus_standard *entry, bool active)
 {
     entry->active = active;
     entry->type->tp_vectorcall = active ? make_plain : NULL;
-    PyType_Modified(entry->type); /* call sites that were specialised look again */
+    PyType_Modified(entry->type); /* specialised call sites are re-specialised */
 }
 
 int
@@ -537,10 +537,10 @@ plus_standard_forget(struct plus_standard *entry)
 }
 
 /* ------------------------------------------------------------------------------------------------
- * What a native object says as the standard one
+ * Answers of a native object as the standard one
  */
 
-/* Borrowed; NULL, without an exception, for none. */
+/* Returns a borrowed function; NULL, without an exception, if there is none. */
 static PyObject *
 find_function(PyObject *op, const char *name)
 {
@@ -577,7 +577,7 @@ plus_standard_call(PyObject *function, PyObject *op, PyObject *const *args, Py_s
         return PyErr_NoMemory();
     }
     with_self[0] = op;
-    if (all > 0) { /* else `args` may be NULL */
+    if (all > 0) { /* with none, `args` may be NULL */
         memcpy(with_self + 1, args, (size_t)all * sizeof(*args));
     }
     PyObject *result = PyObject_Vectorcall(function, with_self, (size_t)nargs + 1, kwnames);
@@ -612,7 +612,7 @@ plus_standard_get_class(PyObject *op, void *closure)
     return Py_NewRef(entry != NULL ? (PyObject *)entry->type : (PyObject *)Py_TYPE(op));
 }
 
-/* The object's own dict, which what is set on it goes into, with what a standard one has in its. */
+/* Returns the object's own dict, with the values that a standard object has in its dict. */
 PyObject *
 plus_standard_get_dict(PyObject *op, void *closure)
 {

@@ -1,25 +1,24 @@
-/* The classes of `threading` and `queue` that are written in Python, and the native types that stand for
- * them.
+/* The classes of `threading` and `queue` that are written in Python, and the native types that stand for them.
  *
- *     threading.Event        the standard class: its identity, its subclasses, its functions stay
+ *     threading.Event      the standard class: its identity, its subclasses and its functions stay
  *       tp_vectorcall ---->  threading.Event() makes a native object
  *       __new__       ---->  makes a bare standard one: for subclasses, copy, pickle (object's, before 3.13)
  *
- *     native Event           __class__ is the standard class, so isinstance() holds
+ *     native Event         __class__ is the standard class, so isinstance() is true
  *
- * So a *plain* object is native, and an instance of a *subclass* runs the standard library's own code over
- * native locks and conditions: a subclass may reach for every part that the standard class has.
+ * So a *plain* object is native, and an instance of a *subclass* runs the standard library's own code over native locks
+ * and conditions: a subclass may use every part that the standard class has.
  *
- * Rejected: subclasses of the native types (each way in which a subclass can change the inside has to be
- * foreseen in C); native types derived from the standard classes (their instances' dict and their
- * deallocation are private to the interpreter, and differ by version); replacing the names only (class
- * attributes, default arguments and earlier subclasses keep the old class).
+ * Rejected: subclasses of the native types (C code would have to foresee each way in which a subclass can change the
+ * inside); native types derived from the standard classes (their instances' dict and their deallocation are private to
+ * the interpreter, and differ by version); replacing the names only (class attributes, default arguments and earlier
+ * subclasses keep the old class).
  *
- * A class that somebody changes (mock.patch, a tracing agent) is heeded: from then on plain objects are
- * standard ones, and native ones that exist get what was put there.  From CPython 3.12 on a watcher of the
- * class's dict tells at once; before, whoever makes an object or calls a method compares the dict's version.
+ * If other code changes a class (mock.patch, a tracing agent), plain objects are standard ones from then on, and
+ * existing native ones get the change.  From CPython 3.12 on a watcher of the class's dict reports it at once; before,
+ * code that makes an object or calls a method compares the dict's version.
  *
- * Everything with the GIL held.  fork: nothing to do.
+ * Called with the GIL held.  fork: nothing to do.
  */
 #ifndef PLUS_THREADS_STANDARD_H
 #define PLUS_THREADS_STANDARD_H
@@ -34,33 +33,34 @@
 struct plus_standard {
     PyTypeObject *type; /* the standard class; NULL: not introduced yet */
     PyTypeObject *native;
-    PyObject *originals; /* a copy of the class's dict, without what somebody had changed before */
+    PyObject *originals; /* a copy of the class's dict, without earlier changes by other code */
     PyObject *own;       /* a copy of the native type's dict */
-    PyObject *changed;   /* set of the names that somebody has changed in the class */
-    uint64_t version;    /* of the class's dict when it was looked at last; before 3.12 */
-    bool
-        followed; /* PLUS_FACT_DICT_VERSION holds, and `version` was read; else each look is a whole one */
+    PyObject *changed;   /* set of the names that other code has changed in the class */
+    uint64_t version;    /* of the class's dict at the last check; before 3.12 */
+    /* PLUS_FACT_DICT_VERSION holds and `version` was read; if not, checks are full */
+    bool followed;
     bool active;                /* plain objects are native */
-    struct plus_standard *base; /* the one that the class derives from */
+    struct plus_standard *base; /* the entry of the class's base, or NULL */
     struct plus_standard *next; /* in the process's list */
 };
 
-/* Introduces a native type and its standard class, whose module has the globals `home`; in the place of
- * another class, if *entry has one.  0, or -1 with an exception. */
+/* Introduces a native type and its standard class, whose module has the globals `home`; if *entry has another class,
+ * this one replaces it.  Returns 0, or -1 with an exception. */
 int
 plus_standard_introduce(struct plus_standard *entry, PyTypeObject *native, PyTypeObject *type,
                         PyObject *home);
 
-/* Has calls of the class make native objects, or no longer. */
+/* Makes calls of the class make native objects, or no longer. */
 void
 plus_standard_activate(struct plus_standard *entry, bool active);
 
-/* The entry of a native object; NULL: its type was not introduced. */
+/* Returns the entry of a native object; NULL: its type was not introduced. */
 struct plus_standard *
 plus_standard_of(PyObject *op);
 
-/* Before 3.12, where nobody tells: what somebody has put by this name into the class of a native object,
- * bound to it as the class would.  New; NULL, without an exception, if nobody has. */
+/* Used before 3.12, which has no watchers.  Returns what other code has put by this name into the class of a native
+ * object, bound to the object as the class would: a new reference; NULL, without an exception, if there is no
+ * change. */
 PyObject *
 plus_standard_replaced(PyObject *op, PyObject *name);
 
@@ -77,20 +77,20 @@ plus_standard_is_untouched(const struct plus_standard *entry, PyObject *op)
 #endif
 }
 
-/* For a method that calls another one on itself: the standard one, in the place of ours, if somebody may
- * have put his own on the object (whose dict is `dict`; NULL: none was ever asked for) or on its class.
- * Borrowed; NULL, without an exception, if nobody has. */
+/* For a method that calls another one on itself.  Returns the standard method to call instead of ours, if other code
+ * may have set its own methods on the object (whose dict is `dict`; NULL: never asked for) or on its class.  Borrowed;
+ * NULL, without an exception, if not. */
 PyObject *
 plus_standard_if_touched(PyObject *op, PyObject *dict, const char *name);
 
-/* Calls such a method. */
+/* Calls a method that plus_standard_if_touched() has returned. */
 PyObject *
 plus_standard_call(PyObject *function, PyObject *op, PyObject *const *args, Py_ssize_t nargs,
                    PyObject *kwnames);
 
-/* What the standard class's own method says to these arguments, where ours has raised an exception for
- * them: the same error in the running version's words, or a result.  Ours stays where there is no standard
- * class, and for exceptions that are not about arguments. */
+/* Called after our method has raised an exception for its arguments: calls the standard class's own method instead, for
+ * the same error in the running version's words, or for a result.  Our exception stays if there is no standard class,
+ * or if it is not about arguments. */
 PyObject *
 plus_standard_answer(PyObject *op, const char *name, PyObject *const *args, Py_ssize_t nargs,
                      PyObject *kwnames);
@@ -105,7 +105,7 @@ plus_standard_list_names(PyObject *op, PyObject *ignored);
 PyObject *
 plus_standard_reduce(PyObject *op, PyObject *protocol);
 
-/* The members that make place for weak references and a dict. */
+/* The members that declare a native type's weak references and dict. */
 #define PLUS_STANDARD_MEMBERS(type)                                                                \
     {"__weaklistoffset__", Py_T_PYSSIZET, offsetof(type, weakrefs), Py_READONLY, NULL},            \
         {"__dictoffset__", Py_T_PYSSIZET, offsetof(type, dict), Py_READONLY, NULL},                \
@@ -128,7 +128,7 @@ extern PyGetSetDef plus_standard_getset[];
             PyDoc_STR("__reduce_ex__($self, protocol, /)\n--\n\nReturn what pickle asks for.")     \
     }
 
-/* The module's state goes. */
+/* Called when the module's state is traversed and cleared. */
 int
 plus_standard_traverse(struct plus_standard *entry, visitproc visit, void *arg);
 void

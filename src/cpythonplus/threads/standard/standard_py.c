@@ -1,8 +1,8 @@
-/* How the Python half tells the native types which classes they stand for: the two functions that it calls. */
+/* The two functions by which the Python half tells native types the classes that they stand for. */
 #include "../method.h"
 #include "../state.h"
 
-/* The entry of a native type; a free one if it has none yet; NULL for a type that has no room. */
+/* Returns the entry of a native type, or a free one; NULL with ValueError if no entry is left. */
 static struct plus_standard *
 entry_for(PyObject *module, PyObject *native)
 {

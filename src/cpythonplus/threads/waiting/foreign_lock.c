@@ -1,12 +1,12 @@
-/* A lock that is not ours is asked for each of its three methods at each use, as threading.Condition asks once when it is
- * made: a class whose lock goes without _is_owned has acquire() tried, and one without the other two is released and
- * acquired.  Everything here may run Python code and give up the GIL.
+/* A foreign lock is asked for each of its three methods at each use; threading.Condition asks once, when it is made.
+ * If the lock has no _is_owned, acquire() is tried; without the other two, it is released and acquired.  Everything
+ * here may run Python code and give up the GIL.
  */
 #include "foreign_lock.h"
 
 #include "../state.h"
 
-/* `name` of a lock that may not have it: 1, 0, or -1 with an exception. */
+/* Gets the method `name`, which the lock may lack: 1, 0, or -1 with an exception. */
 static int
 find_method(PyObject *lock, const char *name, PyObject **method)
 {
@@ -38,7 +38,7 @@ plus_foreign_call(PyObject *lock, const char *name)
     return plus_done(PyObject_CallMethod(lock, name, NULL));
 }
 
-/* A lock that does not say who owns it: if it can be acquired, the caller did not have it. */
+/* For a lock that does not say who owns it: if it can be acquired, the caller did not own it. */
 static int
 foreign_is_owned_by_trying(PyObject *lock)
 {

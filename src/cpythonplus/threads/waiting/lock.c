@@ -1,31 +1,32 @@
-/* The protocol of the lock's word.  What it means, and why a lock is left free for whoever comes first: lock.h.
+/* The protocol of the lock's word.  lock.h explains the word, and why a release leaves the lock free.
  *
  *     0                     ---- try ------------->  LOCKED            with the GIL; no guard
  *     LOCKED                ---- release --------->  0                 with the GIL; no guard
  *     LOCKED                ---- first waiter ---->  LOCKED | SLOW     with the GIL, under the guard
  *     LOCKED | SLOW         ---- release --------->  SLOW              under the guard: the first waiter is WOKEN
- *     LOCKED | SLOW         ---- handing over ---->  LOCKED | SLOW     under the guard: the first waiter is GRANTED, and
- *                                                                      the owner from then on
+ *     LOCKED | SLOW         ---- handing over ---->  LOCKED | SLOW     under the guard: the first waiter is GRANTED,
+ *                                                                      and the owner from then on
  *     SLOW                  ---- try ------------->  LOCKED | SLOW     with the GIL; no guard
  *     ... | SLOW            ---- settle ---------->  ...               under the guard, when nobody waits or is woken
  *
- * (Where there is no GIL, the words "with the GIL" fall away, and the first two are compare-and-swaps.)
+ * (Without a GIL ignore "with the GIL"; the first two are compare-and-swaps then.)
  *
  * No release can miss a waiter: a waiter sets SLOW under the guard, in the same step in which it sees LOCKED, and a
  * release that finds SLOW takes the guard before it looks at the queue.
  *
- * `woken` says that a waiter was taken out of the queue and has not been back.  While it is set a release wakes nobody:
- * the one on its way is enough, and wakes the next by its own release.  So whoever was woken must come back through the
- * guard, whatever becomes of it, by plus_lock_after_wake().  No Python code runs before that: a signal handler runs when
- * the waiter is out of the queue and was not woken (plus_waiter_interrupt), or when the acquisition is over.  SLOW stays
- * for one that goes out: most often it comes back, and if not, one release is slow.
- * A waiter that finds the lock free as it comes to queue counts as woken, too.  One that was woken in vain queues at the
- * head, where it stood.
+ * `woken` says that a waiter was taken out of the queue and has not been back.  While it is set, a release wakes
+ * nobody: the woken waiter is enough, and wakes the next by its own release.  So a woken waiter must come back through
+ * the guard, whatever becomes of it, by plus_lock_after_wake().  No Python code runs before that: a signal handler
+ * runs when the waiter is out of the queue and was not woken (plus_waiter_interrupt), or when the acquisition is over.
+ * SLOW stays set for a waiter that leaves for handlers: mostly it comes back, and otherwise one release is slow.
+ * A waiter that finds the lock free when it comes to queue counts as woken too.  A waiter that was woken in vain queues
+ * at the head, its old place.
  *
- * A release hands the lock over, instead of waking, where the first waiter has waited for PLUS_STARVING_NS, or where the
- * releasing thread has had the lock in a better place than its own, lent by a waiter that sleeps (gil/scheduler/sched.h).
+ * A release hands the lock over, instead of waking, in two cases: the first waiter has waited for PLUS_STARVING_NS; or
+ * the releasing thread has owned the lock at a better level than its own, lent by a sleeping waiter
+ * (gil/scheduler/sched.h).
  *
- * The owner is cleared before the word is freed, and stored after it is taken.  Any thread may release.
+ * The owner is cleared before the word is freed, and stored after the word is taken.  Any thread may release.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "lock.h"
@@ -43,7 +44,7 @@ plus_lock_init(struct plus_lock *lock)
     plus_waitq_init(&lock->queue);
 }
 
-/* Threads that wait here all the same look again. */
+/* Threads that wait here after all are woken and try again. */
 void
 plus_lock_reinit(struct plus_lock *lock)
 {
@@ -74,7 +75,7 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
     return true;
 }
 
-/* With the guard held.  The flag goes when nobody is left whom a release would have to think of. */
+/* Called with the guard held.  Clears SLOW if no waiter is left that a release would have to wake. */
 static void
 settle(struct plus_lock *lock)
 {
@@ -115,7 +116,7 @@ plus_lock_release_slowly(struct plus_lock *lock)
     if (lock->queue.head != NULL) {
         uint64_t now = plus_now_ns();
 
-        /* To a lighter thread it is handed over at once: that one interrupts whoever has the GIL. */
+        /* The lock is handed over to a lighter thread at once: that thread interrupts the holder of the GIL. */
         if (plus_sched_owes() || plus_waitq_starves(&lock->queue, now)) {
             hand_over(lock, now, &sleeper);
             goto done;
@@ -129,13 +130,13 @@ plus_lock_release_slowly(struct plus_lock *lock)
     atomic_fetch_and_explicit(&lock->word, ~PLUS_LOCK_LOCKED, memory_order_release);
 done:
     plus_waitq_unlock(&lock->queue);
-    plus_sched_let_go(&lock->owner); /* the word does not name this thread any more */
+    plus_sched_let_go(&lock->owner); /* the owner word no longer names this thread */
     plus_waitq_rouse(sleeper);
     return 0;
 }
 
-/* Queues the waiter and sets SLOW in one, or finds the lock free.  Since a release that sees SLOW goes
- * through the guard, which is held here, none can pass unseen between the look and the queueing. */
+/* Queues the waiter and sets SLOW in one step, or finds the lock free.  A release that sees SLOW takes the guard, which
+ * is held here, so no release passes unseen between the check and the queueing. */
 static bool
 enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
 {
@@ -167,7 +168,7 @@ plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
-    waiter->owner = &lock->owner; /* it is served as this thread while this one sleeps */
+    waiter->owner = &lock->owner; /* while this thread sleeps, the owner is served at its level */
     enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
 
     if (result == PLUS_WAIT_TIMED_OUT) {
@@ -176,7 +177,7 @@ plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_
     return result;
 }
 
-/* The woken waiter is not on its way any more. */
+/* Notes that no woken waiter is on its way any more. */
 static void
 come_back(struct plus_lock *lock)
 {

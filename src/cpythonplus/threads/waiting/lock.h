@@ -1,20 +1,20 @@
 /* A mutual exclusion lock that any thread may release, with a first-in-first-out queue of waiters.
  *
- * The word:  LOCKED  somebody has it
- *            SLOW    somebody waits, or was woken and is not back: a release goes through the guard
+ * The word:  LOCKED  the lock has an owner
+ *            SLOW    a thread waits, or was woken and is not back: a release takes the guard
  *
- * A release wakes the first waiter and leaves the lock free: whoever comes first takes it, most often
- * a thread that runs already.  (Handing it to the sleeper instead would make every other thread stop
- * at its next acquisition until the sleeper has a processor and the GIL: a convoy.)  While one woken
- * waiter is on its way no other is woken.  A waiter that has waited for 1 ms gets the lock handed over,
- * one per millisecond; the same idea is in Go's sync.Mutex and in CPython's PyMutex.
+ * A release wakes the first waiter and leaves the lock free: the first thread that tries takes it, mostly one that runs
+ * already.  (Handing the lock to the sleeper instead would stop every other thread at its next acquisition until the
+ * sleeper has a processor and the GIL: a convoy.)  While one woken waiter is on its way, no other is woken.  A waiter
+ * that has waited for 1 ms gets the lock handed over, one per millisecond; Go's sync.Mutex and CPython's PyMutex do the
+ * same.
  *
- * Taking the lock itself is always done with the GIL held (where there is one), also by a woken
- * waiter: a thread that had the lock but not the GIL would stop everybody else for nothing.
+ * The lock itself is always taken with the GIL held (if there is one), also by a woken waiter: a thread that had the
+ * lock but not the GIL would stop all others for nothing.
  *
- * fork: the word is kept, the waiters are forgotten (waitq.h).  So a lock that another thread had stays
- * taken in the child, as the interpreter's own does: whoever asks there whether something has been done
- * (`if once.acquire(False)`) gets the same answer, and plus_lock_reinit is for those who know better.
+ * fork: the word is kept, the waiters are forgotten (waitq.h).  So a lock that another thread had stays taken in the
+ * child, like the interpreter's own: code that asks there whether something has been done (`if once.acquire(False)`)
+ * gets the same answer.  plus_lock_reinit() is for code that knows that the owner is gone.
  */
 #ifndef PLUS_THREADS_LOCK_H
 #define PLUS_THREADS_LOCK_H
@@ -26,14 +26,14 @@
 
 struct plus_lock {
     _Atomic uint32_t word;
-    _Atomic uint64_t owner; /* identity, 0 while free; written by who has it or hands it over */
+    _Atomic uint64_t owner; /* identity, 0 while free; written by the owner, or to hand over */
     struct plus_waitq queue;
 };
 
 void
 plus_lock_init(struct plus_lock *lock);
 
-/* As new, in the child of a fork: free, and nobody waits. */
+/* Makes the lock new in the child of a fork: free, without waiters. */
 void
 plus_lock_reinit(struct plus_lock *lock);
 
@@ -43,12 +43,12 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity);
 int
 plus_lock_release_slowly(struct plus_lock *lock);
 
-/* The word from one value to another, if it has the one: private to this room.
+/* Changes the word from `from` to `to`, if it is `from`: private to this room.
  *
- * In the extension module for an interpreter with a GIL, whose build defines PLUS_LOCK_UNDER_GIL for all files,
- * a look and a store do, without a locked instruction, which is a third of the time of a `with lock:`.
- * For only holders of the GIL change a word without SLOW: they acquire, release and begin to wait.  A
- * thread without it changes the word only under the guard and while SLOW is set. */
+ * PLUS_LOCK_UNDER_GIL is defined for all files of the extension module for an interpreter with a GIL.  With it a load
+ * and a store replace the locked instruction, which takes a third of the time of a `with lock:`.  This is correct
+ * because only holders of the GIL change a word without SLOW: they acquire, release and begin to wait.  A thread
+ * without the GIL changes the word only under the guard and while SLOW is set. */
 static inline bool
 plus_lock_change(struct plus_lock *lock, uint32_t from, uint32_t to, memory_order order)
 {
@@ -76,11 +76,11 @@ plus_lock_try(struct plus_lock *lock, uint64_t identity)
     return plus_lock_try_slowly(lock, identity);
 }
 
-/* 0, or -EPERM if nobody has it.  Never sleeps; wakes one waiter at most. */
+/* Returns 0, or -EPERM if the lock is free.  Never sleeps; wakes one waiter at most. */
 static inline int
 plus_lock_release(struct plus_lock *lock)
 {
-    /* Before, not after: a free lock never shows the owner of long ago. */
+    /* Cleared before the word, so that a free lock never shows a former owner. */
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     if (__builtin_expect(plus_lock_change(lock, PLUS_LOCK_LOCKED, 0, memory_order_release), 1)) {
         return 0;
@@ -88,21 +88,21 @@ plus_lock_release(struct plus_lock *lock)
     return plus_lock_release_slowly(lock);
 }
 
-/* Whether somebody has it. */
+/* Whether the lock is taken. */
 bool
 plus_lock_is_locked(const struct plus_lock *lock);
 
-/* Queues the waiter of an acquisition whose try failed.  False if the lock is free: then go on as after WOKEN.
- * With the GIL held. */
+/* Queues the waiter of an acquisition whose try failed.  Returns false if the lock is free: then go on as after WOKEN.
+ * Called with the GIL held. */
 bool
 plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter);
 
-/* One wait.  After WOKEN: take the GIL and call plus_lock_after_wake; after GRANTED the caller has the
- * lock; after TIMED_OUT it is out; after SIGNAL comes plus_waiter_interrupt.  Without the GIL. */
+/* Waits once, without the GIL.  After WOKEN: take the GIL and call plus_lock_after_wake(); after GRANTED the caller has
+ * the lock; after TIMED_OUT it is not queued; after SIGNAL call plus_waiter_interrupt(). */
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns);
 
-/* A woken waiter's try.  False: wait again. */
+/* A woken waiter tries to take the lock.  Returns false if it has to wait again. */
 bool
 plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter);
 

@@ -1,17 +1,17 @@
-/* The protocol of the relay; what it is for: relay.h.
+/* The protocol of the relay; relay.h explains its purpose.
  *
- * Three numbers decide who may be roused: words[next], if next < filled and next < WIDTH + arrivals.
+ * Three numbers decide which word may be roused: words[next], if next < filled and next < WIDTH + arrivals.
  *
- *     filled     0 while the words are put in; stored once, by who fills
- *     arrivals   grows with each that is there with the GIL, roused by the relay or awake by itself
- *     next       grows by compare-and-swap: who moves it on rouses that word, so each is roused once
+ *   filled     0 while the words are added; stored once, by the thread that fills the relay
+ *   arrivals   incremented by each waiter that arrives with the GIL, roused by the relay or awake by itself
+ *   next       incremented by compare-and-swap: the thread that increments it rouses that word, so each is roused once
  *
- * A waiter may arrive before the filling is over.  Then it rouses nobody, and who fills has to see its arrival: that one
- * stores `filled` and then reads `arrivals`, an arrival stores `arrivals` and then reads `filled`, all sequentially
- * consistent, so that one of the two sees the other.
+ * A waiter may arrive before the relay is filled.  Then it rouses nobody, and the filling thread has to see its
+ * arrival: that thread stores `filled` and then reads `arrivals`, an arrival stores `arrivals` and then reads
+ * `filled`, all sequentially consistent, so one of the two sees the other.
  *
- * `users` counts those who are expected and who fills; the last of them frees.  It is raised for a waiter before its wait
- * is ended: from then on it may arrive.
+ * `users` counts the announced waiters and the filling thread; the last of them frees the relay.  It is incremented
+ * before the waiter's wait is ended, because from then on the waiter may arrive.
  */
 #include "relay.h"
 
@@ -21,11 +21,11 @@
 #include <stdlib.h>
 
 struct plus_relay {
-    _Atomic uint32_t users;    /* those who are expected, and who fills it */
-    _Atomic uint32_t arrivals; /* also before the filling is over */
-    _Atomic uint32_t filled;   /* 0 until it is */
+    _Atomic uint32_t users;    /* announced waiters that have not arrived, and the filling thread */
+    _Atomic uint32_t arrivals; /* also counts before the relay is filled */
+    _Atomic uint32_t filled;   /* number of words; 0 until all are in */
     _Atomic uint32_t next;     /* the first word that is not roused */
-    uint32_t count, size;      /* own: of who fills it */
+    uint32_t count, size;      /* used by the filling thread only */
     _Atomic uint32_t *words[];
 };
 

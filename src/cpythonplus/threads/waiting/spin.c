@@ -1,16 +1,16 @@
-/* What an object learns of polling, and who may poll; why anybody does: spin.h.
+/* How an object learns whether polling pays, and which waiter may poll; spin.h explains why waiters poll.
  *
- * An object has a credit of 0 to CREDIT_MAX.  A wait whose end was caught adds CREDIT_PAID; one that was long halves it;
- * one that was short and polled in vain takes one off; one that was short and did not poll leaves it.  With none left
- * nobody polls, but for one wait in TRIAL_EVERY: the other side may have become fast.  A long wait begins that
- * count anew, so that a trial comes after short ones only.  A new object begins with the credit that all waits of the
- * process together have led to, of at least 1: so there is always one that tries.
+ * An object has a credit of 0 to CREDIT_MAX.  A wait whose end was caught adds CREDIT_PAID; a long wait halves the
+ * credit; a short wait that polled in vain takes one off; a short wait that did not poll leaves it.  At 0 nobody polls,
+ * except for one wait in TRIAL_EVERY: the other side may have become fast.  A long wait restarts that count, so a trial
+ * comes only after short waits.  A new object begins with the credit that all waits of the process together have led
+ * to, at least 1, so that it tries once.
  *
- * One waiter of an object polls at a time, named in `poller`.  The place is free again when its wait is *ended*, by whoever
- * does that, not when it notices: else two threads that answer each other would find the place taken by themselves.  The
- * process has as many places as there are usable processors but one, in `pollers`, which a poller gives back itself.
+ * One waiter of an object polls at a time, named in `poller`.  The place is free again when its wait is *ended*, not
+ * when the waiter notices: otherwise two threads that answer each other would find the place taken by themselves.  The
+ * process has one place fewer than usable processors, counted in `pollers`; a poller gives its place back itself.
  *
- * On one processor, and beside a partner that runs on the same one, a waiter yields instead: that takes no place.
+ * On one processor, and beside a partner that runs on the same one, a waiter yields instead, which takes no place.
  */
 #define _GNU_SOURCE /* clock_gettime */
 #include "spin.h"
@@ -20,16 +20,17 @@
 #include "../../_base/process/futex.h"
 
 #define CREDIT_MAX 8u
-#define CREDIT_PAID 2u /* one that paid outweighs one that did not */
-/* One wait in so many is tried all the same, if the wait before was short. */
+#define CREDIT_PAID 2u /* one wait that paid outweighs one that did not */
+/* Without credit, one wait in this many polls all the same, if the wait before was short. */
 #define TRIAL_EVERY 16u
 
-/* Plain atomics without a lock: two writers at once lose one lesson, which does not matter. */
-/* In a cache line of its own: each wait writes it, and what the linker put beside it was read in every wait. */
+/* Plain atomics without a lock: two simultaneous writers lose one lesson, which does not matter. */
+/* `pollers` has a cache line of its own: each wait writes it, and the linker had put words beside it that each wait
+ * reads. */
 static struct {
     _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count;
 } pollers;
-static _Atomic uint8_t first_credit = CREDIT_MAX; /* what new objects begin with */
+static _Atomic uint8_t first_credit = CREDIT_MAX; /* credit of new objects */
 
 static bool
 book(uint32_t places)
@@ -69,7 +70,7 @@ plus_spin_begins(struct plus_spin *spin, uint32_t poller, bool beside, uint64_t 
 void
 plus_spin_met(struct plus_spin *spin, uint32_t waiter)
 {
-    /* If another one begins in between, a third may poll, too. */
+    /* If another waiter begins in between, a third may poll too; that does no harm. */
     if (atomic_load_explicit(&spin->poller, memory_order_relaxed) == waiter) {
         atomic_store_explicit(&spin->poller, 0, memory_order_relaxed);
     }
@@ -108,7 +109,7 @@ changed(uint8_t credit, bool polled, bool caught, uint64_t waited_ns)
     if (waited_ns > PLUS_SPIN_LONG_NS) {
         return credit / 2u;
     }
-    /* Short, and yet not caught: the time that the wake-up took may have made it longer. */
+    /* The wait was short, and yet not caught: the wake-up may have made it longer. */
     return polled && credit > 0 ? credit - 1u : credit;
 }
 
@@ -126,7 +127,7 @@ plus_spin_learn(struct plus_spin *spin, bool polled, bool caught, uint64_t waite
     }
     spin->credit = changed(spin->credit, polled, caught, waited_ns);
     if (waited_ns > PLUS_SPIN_LONG_NS) {
-        spin->passed = 0; /* the next trial only after a short wait */
+        spin->passed = 0; /* the next trial comes only after a short wait */
     }
 }
 

@@ -1,26 +1,26 @@
-/* Waiting without the GIL, and what interrupts it.
+/* Waiting without the GIL, and its interruption by signals.
  *
- * A wait: queue with the GIL held; give it up; plus_waiter_wait_nogil(); get it back; rouse the next of a crowd
- * (plus_waiter_arrived); look what came of it.
+ * A wait: queue with the GIL held; give it up; plus_waiter_wait_nogil(); get it back; rouse the next of a relay
+ * (plus_waiter_arrived); act on the result:
  *
- *     GRANTED    the thing is this thread's already
- *     WOKEN      a lock has to be taken yet, which is done with the GIL only: a thread that had the lock and stood in the
- *                GIL's queue would stop all who want the lock.  In vain: once more from the start
- *     TIMED_OUT  out of the queue
- *     SIGNAL     the main thread alone is to run signal handlers, if plus_waiter_interrupt() says so, too
+ *   GRANTED    the thing belongs to this thread already
+ *   WOKEN      a lock still has to be taken, only with the GIL: a thread that had the lock and queued for the GIL
+ *              would stop all threads that want the lock.  If another thread was faster, the wait starts again
+ *   TIMED_OUT  the waiter is out of the queue
+ *   SIGNAL     only in the main thread: it runs signal handlers if plus_waiter_interrupt() says SIGNAL too
  *
- * The handlers run while the waiter is out of the queue, so that a handler finds the lock, the queue or the semaphore as
- * if its thread did not wait at all: it may take the thing, put into it, fork, raise, or wait for it.  Afterwards the wait
- * begins anew with the same dead line: plus_acquire() tries the lock first, and plus_wait() says WOKEN, upon which its
- * callers look again at what they wait for.  Where the wait was ended before the handlers could run, they run a moment
- * later, as the interpreter's own: the acquisition is over by then.
+ * The handlers run while the waiter is out of the queue, so a handler finds the lock, the queue or the semaphore as if
+ * its thread did not wait at all: it may take the thing, put into it, fork, raise, or wait for it.  Afterwards the wait
+ * starts again with the same deadline: plus_acquire() tries the lock first, and plus_wait() returns WOKEN, after which
+ * its callers check their condition again.  If the wait was ended before the handlers could run, the interpreter runs
+ * them a moment later, when the acquisition is over.
  *
- * A waiter of a condition `stays` queued instead: nothing but a notification can reach it, and that must.
+ * A waiter of a condition `stays` queued instead: only a notification can reach it, and that must not get lost.
  *
- * A condition or a queue that has let its lock go must have it back before it can raise anything.  plus_acquire_surely()
- * runs handlers too, since the thread that has the lock may wait for one of them, and waits on when one raises.  One that
- * has been granted an item or a permit does not come there: it returns without the lock, for a handler would find the
- * thing neither in its place nor in its thread's hands.
+ * A condition or a queue that has released its lock must have it back before it can raise anything.
+ * plus_acquire_surely() runs handlers too, since the thread that has the lock may wait for one of them, and waits on if
+ * one raises.  A thread that has been granted an item or a permit does not call it: it returns without the lock,
+ * because a handler would find the thing neither in its place nor in its thread's hands.
  */
 #include "waiting.h" /* Python.h first: it sets the feature macros */
 
@@ -29,9 +29,9 @@
 
 unsigned long plus_main_ident;
 
-/* Once the interpreter finalises no other thread runs Python code, so nobody can end a wait without a
- * dead line: an exception, as in the standard library from 3.15 on, instead of a process that hangs.
- * Up to 3.12 there is no exception for it, and it hangs there too. */
+/* Once the interpreter finalises, no other thread runs Python code, so nobody can end a wait without a deadline.  As in
+ * the standard library from 3.15 on, it raises an exception instead of hanging the process.  Up to 3.12 there is no
+ * such exception, and it hangs there too. */
 static bool
 is_hopeless(uint64_t deadline_ns)
 {
@@ -47,7 +47,7 @@ is_hopeless(uint64_t deadline_ns)
     return false;
 }
 
-/* One wait for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL when handlers are to run. */
+/* Waits once for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL if handlers are to run. */
 static enum plus_wait_result
 wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
 {

@@ -1,36 +1,37 @@
-/* The protocol of one wait.  The picture, who owns what and the contract are in waitq.h.
+/* The protocol of one wait.  waitq.h has the picture, the ownership and the contract.
  *
  *     WAITING <--------> ASLEEP      the waiter itself, by compare-and-swap
- *           \            /
- *            v          v
- *          WOKEN or GRANTED          who ends the wait, by an exchange, with the guard held
+ *         \                /
+ *          v              v
+ *          WOKEN or GRANTED          the thread that ends the wait, by an exchange, with the guard held
  *
- * 1. The waiter queues itself under the guard.  (Most callers have the GIL still: whoever holds that and sees nobody
- *    in the queue knows that nobody begins to wait.)  Then it gives the GIL up.
- * 2. It polls its word, or yields, if that pays (spin.h).  A thread whose polling caught the end does not ask for the
- *    GIL at once: who ended its wait most often has it and is about to wait itself.
- * 3. It stores ASLEEP, if the word is WAITING still, and sleeps while the word is ASLEEP.  An end that comes in between
- *    changes the word, so the kernel does not let it sleep; one that comes before finds WAITING, and calls no kernel.
- * 4. Who ends the wait takes the node out, exchanges the word, gives the guard back, and only then calls the kernel,
- *    if it had found ASLEEP.  By that time the node may be gone.  A wake-up that finds another sleeper at this address
- *    has that one look at its own word and sleep on, as who sleeps on a futex has to be ready for anyway.
- * 5. finish() takes the guard in every case.  There a waiter that gives up finds out that it was ended in time, or takes
- *    itself out; there the wait is counted.  So the end of a wait and the giving up are one after the other, and
- *    the node stays until who ended it has given the guard back.
+ * 1. The waiter queues itself under the guard.  (Most callers still hold the GIL, so a thread that holds the GIL and
+ *    sees an empty queue knows that nobody begins to wait.)  Then it gives the GIL up.
+ * 2. It polls its word, or yields, if that pays (spin.h).  If its polling caught the end, it does not ask for the GIL
+ *    at once: the thread that ended its wait mostly has the GIL and is about to wait itself.
+ * 3. If the word is still WAITING, it stores ASLEEP, and sleeps while the word is ASLEEP.  An end that comes between
+ *    the two changes the word, so the kernel does not let it sleep; an end that comes before finds WAITING, and makes
+ *    no system call.
+ * 4. The thread that ends the wait takes the node out, exchanges the word, releases the guard, and only then makes the
+ *    system call, if it had found ASLEEP.  By that time the node may be gone.  If another sleeper is at this address by
+ *    then, the sleeper checks its own word and sleeps on; every futex sleeper must allow for stray wake-ups anyway.
+ * 5. finish() takes the guard in every case.  Under it a waiter that gives up finds that it was ended in time, or takes
+ *    itself out, and the wait is counted.  So ending a wait and giving up exclude each other, and the node stays until
+ *    the thread that ended the wait has released the guard.
  *
- * A thread that runs signal handlers comes back from 2 and 3 with SIGNAL, still queued.  plus_waiter_interrupt() then
- * looks under the guard: a wait that was ended by now is over, and the handlers wait for the interpreter; else the
- * waiter goes out of the queue for them, and comes back to where it stood, before those who began to wait later.  One
- * that waits for news alone stays, and what ends its wait meanwhile stands in its word when it goes on or leaves.
- * Rejected: to let all stay.  A lock was then given to a thread that was in a handler; the handler, which wanted the same
- * lock, waited for its own thread.
+ * A thread that runs signal handlers returns from 2 and 3 with SIGNAL, still queued.  plus_waiter_interrupt() then
+ * checks under the guard: if the wait was ended by now, it is over, and the interpreter runs the handlers later.
+ * Otherwise the waiter leaves the queue for the handlers, and comes back to its old place, before waiters that began
+ * later.  A waiter that only waits for news stays; if its wait ends meanwhile, its word says so when it goes on or
+ * leaves. Rejected: letting all waiters stay.  A lock was then given to a thread that was in a handler; the handler,
+ * which wanted the same lock, waited for its own thread.
  *
- * The guard's word has the generation of the process in it.  Where it is of another one, the holder is not here: the word
- * is taken over by the same compare-and-swap as an open one, and the queue begun anew.  A child puts back the waiters
- * of its own thread that stay, before anybody else can look (plus_waitq_atfork_child).
+ * The guard's word contains the generation of the process.  If that is another generation, the holder is not in this
+ * process: the word is taken over by the same compare-and-swap as a free one, and the queue is emptied.  A child puts
+ * the staying waiters of its own thread back before any other thread can look (plus_waitq_atfork_child).
  *
- * To end many waits at once the guard is taken for WAKE_BATCH of them at a time, so that those who were roused and finish
- * do not stand behind all others.  Who is roused when is the relay's business (relay.h).
+ * To end many waits at once the guard is taken for WAKE_BATCH of them at a time, so that roused waiters that finish do
+ * not have to wait for all others.  The relay decides which waiter is roused when (relay.h).
  */
 #define _GNU_SOURCE
 #include "waitq.h"
@@ -46,39 +47,39 @@
 #include <string.h>
 #include <time.h>
 
-/* How often the holder of a guard is waited for by polling before the processor is given up: it holds
- * the guard for less than a microsecond, unless the kernel took its processor away. */
+/* How often a thread polls for the guard, and then yields, before it sleeps.  The guard is held for less than a
+ * microsecond, unless the kernel took the holder's processor away. */
 #define GUARD_POLLS 64u
 #define GUARD_YIELDS 16u
 #define GUARD_SLEEP_NS 50000L
 
-/* A waiter that caught its wake-up waits this long at most for the waker to give the GIL up. */
+/* The longest time for which a waiter that caught its wake-up waits for the waker to give the GIL up. */
 #define PARK_LIMIT_NS UINT64_C(2000)
 
-/* The same while the waker goes on producing. */
+/* The same limit while the waker goes on producing. */
 #define STREAM_LIMIT_NS UINT64_C(50000)
 
-/* A thread that runs signal handlers looks once more after this long: a signal that came between its
- * giving up the GIL and its sleep ended no sleep.  The C library's own waits have that gap as well. */
+/* A thread that heeds signals checks once more after this long: a signal that came after it gave up the GIL and before
+ * it slept ended no sleep.  The C library's own waits have that gap as well. */
 #define SIGNAL_RECHECK_NS (UINT64_C(50) * PLUS_NS_PER_MS)
 
-/* So many waits are ended in one go under the guard. */
+/* This many waits are ended in one go under the guard. */
 #define WAKE_BATCH 16u
 
-/* A relay is for those who will get the GIL soon.  Whoever has used so much more of it than it has rested
- * since stands behind jobs, and would hold up those who are behind it in the relay. */
+/* A relay is for threads that will get the GIL soon.  A thread that has used this much more of the GIL than it has
+ * rested since queues behind CPU-bound threads, and would hold up the threads behind it in the relay. */
 #define RESTED_NS (UINT64_C(1) * PLUS_NS_PER_MS)
 
-/* One more with each thread that has given up the GIL to wait in this room. */
+/* Incremented by each thread that has given up the GIL to wait in this room. */
 static struct {
-    _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count; /* as in spin.c, no neighbours */
+    _Alignas(PLUS_CACHE_LINE) _Atomic uint32_t count; /* alone in its cache line, as in spin.c */
 } parked;
 
 /* The calling thread's waiters that stay queued while signal handlers run. */
 static _Thread_local struct plus_waiter *innermost;
 
-/* From which processor the calling thread's last wait was ended.  While another process computes on the
- * others, that is its own; -1: not known. */
+/* The processor from which the calling thread's last wait was ended; -1: not known.  It is the thread's own processor
+ * while another process computes on the others. */
 static _Thread_local int answered_from PLUS_FAST_TLS = -1;
 
 void
@@ -89,7 +90,7 @@ plus_waitq_init(struct plus_waitq *queue)
     queue->spin.credit = PLUS_SPIN_NEW;
 }
 
-/* The queue of a process that this one was forked from: its waiters are not here. */
+/* Empties the queue of the process that this one was forked from: its waiters are not here. */
 static void
 forget_waiters(struct plus_waitq *queue)
 {
@@ -109,7 +110,7 @@ back_off(unsigned round)
         sched_yield();
     }
     else {
-        /* Its holder does not run, perhaps behind a thread of higher priority that polls here. */
+        /* The holder does not run, perhaps because a thread of higher priority polls here. */
         nanosleep(&(struct timespec){.tv_nsec = GUARD_SLEEP_NS}, NULL);
     }
 }
@@ -135,8 +136,8 @@ lock_slowly(struct plus_waitq *queue)
     }
 }
 
-/* A word and a short poll instead of a mutex: giving it back is a plain store, which makes the common
- * put or get one locked instruction cheaper. */
+/* A word and a short poll instead of a mutex: the release is a plain store, which makes the common put or get one
+ * locked instruction cheaper. */
 void
 plus_waitq_lock(struct plus_waitq *queue)
 {
@@ -166,7 +167,7 @@ plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals)
     };
 }
 
-/* With the guard held: no other writer. */
+/* Called with the guard held, so there is no other writer. */
 static void
 add_length(struct plus_waitq *queue, uint32_t difference)
 {
@@ -174,7 +175,7 @@ add_length(struct plus_waitq *queue, uint32_t difference)
                           memory_order_relaxed);
 }
 
-/* Behind `before`; NULL: at the head. */
+/* Links `waiter` behind `before`, or at the head if `before` is NULL. */
 static void
 link_behind(struct plus_waitq *queue, struct plus_waiter *before, struct plus_waiter *waiter)
 {
@@ -232,7 +233,7 @@ plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter)
     add_length(queue, UINT32_MAX);
 }
 
-/* By this the object's spin knows a waiter. */
+/* The waiter's identity for the object's spin. */
 static uint32_t
 poller(const struct plus_waiter *waiter)
 {
@@ -267,8 +268,8 @@ is_rested(const struct plus_waiter *waiter, uint64_t now)
     return atomic_load_explicit(&waiter->rested_ns, memory_order_relaxed) <= now + RESTED_NS;
 }
 
-/* Ends the wait of the first, with the guard held.  Returns the word of a sleeper that is to be roused at
- * once, or NULL. */
+/* Ends the wait of the first waiter, with the guard held.  Returns the word of a sleeper that is to be roused at once,
+ * or NULL. */
 static _Atomic uint32_t *
 wake_first(struct plus_waitq *queue, struct plus_relay *relay, uint64_t now)
 {
@@ -286,7 +287,7 @@ wake_first(struct plus_waitq *queue, struct plus_relay *relay, uint64_t now)
     return NULL;
 }
 
-/* Returns how many are left of `count`, none if nobody waits any more. */
+/* Returns how many of `count` are left to wake; 0 if nobody waits any more. */
 static uint32_t
 wake_some(struct plus_waitq *queue, uint32_t count, struct plus_relay *relay, uint64_t now)
 {
@@ -314,10 +315,10 @@ plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
         plus_waitq_lock(queue);
         uint32_t length = plus_waitq_length(queue);
         plus_waitq_unlock(queue);
-        count = count < length ? count : length; /* who comes later is not meant */
+        count = count < length ? count : length; /* leaves out waiters that come later */
     }
-    /* The interpreter's own GIL lets one that computes go on for an interval beside each that arrives:
-     * there they had better queue all at once. */
+    /* The interpreter's own GIL lets a CPU-bound thread run for an interval beside each thread that arrives, so
+     * without our scheduler all of them had better queue at once. */
     if (count > PLUS_RELAY_WIDTH && plus_sched_running()) {
         now = plus_now_ns();
         relay = plus_relay_new(count);
@@ -357,9 +358,9 @@ await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
     return true;
 }
 
-/* The waker holds the GIL still, and most often is on its way to a wait of its own.  To ask for the
- * GIL now would mean to sleep in the kernel until then; so it gets a moment.  If it produces more things
- * instead, it gets a longer one: then there is something to take for each change of threads. */
+/* The waker still holds the GIL, and is mostly about to wait itself.  Asking for the GIL now would mean sleeping in the
+ * kernel until then, so the waker gets a moment.  If it produces more things instead, it gets a longer moment: then
+ * each switch of threads finds something to take. */
 static void
 let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
 {
@@ -371,7 +372,7 @@ let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
     }
 }
 
-/* On one processor: whoever is to end the wait gets it. */
+/* Used on one processor: gives it to the thread that is to end the wait. */
 static bool
 yield_state(const struct plus_waiter *waiter)
 {
@@ -381,7 +382,7 @@ yield_state(const struct plus_waiter *waiter)
     return is_ended(waiter);
 }
 
-/* -1 is a processor that the kernel does not tell. */
+/* Whether the last wait was ended from this processor; false if the kernel does not tell. */
 static bool
 answered_here(void)
 {
@@ -425,7 +426,7 @@ spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadli
     }
 }
 
-/* How long it has waited by now. */
+/* Counts the time up to now; returns how long the waiter has waited. */
 static uint64_t
 count_time(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
@@ -459,7 +460,7 @@ ended_as(const struct plus_waiter *waiter)
                : PLUS_WAIT_WOKEN;
 }
 
-/* A waiter that is not ended by now takes itself out. */
+/* Ends the wait on the waiter's side: a waiter that is not ended by now takes itself out. */
 static enum plus_wait_result
 finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
 {
@@ -480,7 +481,7 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     return result;
 }
 
-/* Before a sleep: most waits end before that, and cost nothing for it. */
+/* Called before a sleep: most waits end earlier and do not pay for it. */
 static void
 prepare_to_sleep(struct plus_waiter *waiter)
 {
@@ -491,7 +492,7 @@ prepare_to_sleep(struct plus_waiter *waiter)
                           memory_order_relaxed);
 }
 
-/* One sleep.  Returns true when the dead line passed. */
+/* Sleeps once.  Returns true if the deadline has passed. */
 static bool
 sleep_once(struct plus_waiter *waiter, uint64_t deadline_ns)
 {
@@ -503,12 +504,12 @@ sleep_once(struct plus_waiter *waiter, uint64_t deadline_ns)
     }
     bool timed_out =
         plus_futex_wait(&waiter->state, PLUS_WAITER_ASLEEP, deadline_ns) == PLUS_FUTEX_TIMED_OUT;
-    /* Awake now: who ends the wait from here on need not call the kernel. */
+    /* This thread is awake now, so ending the wait from here on needs no system call. */
     atomic_compare_exchange_strong(&waiter->state, &asleep, PLUS_WAITER_WAITING);
     return timed_out;
 }
 
-/* Sleep until the dead line at most.  Returns true when the caller, who runs signal handlers, has to look. */
+/* Sleeps until the deadline at most.  Returns true if the caller, which runs signal handlers, has to check. */
 static bool
 sleep_heeding(struct plus_waiter *waiter, uint64_t deadline_ns, bool *timed_out)
 {
@@ -516,7 +517,7 @@ sleep_heeding(struct plus_waiter *waiter, uint64_t deadline_ns, bool *timed_out)
     bool rechecks = !waiter->rechecked && recheck_ns < deadline_ns;
     bool passed = sleep_once(waiter, rechecks ? recheck_ns : deadline_ns);
 
-    waiter->rechecked = rechecks && passed; /* after a signal it begins anew */
+    waiter->rechecked = rechecks && passed; /* a signal starts the recheck time again */
     *timed_out = passed && !rechecks;
     return !*timed_out && !is_ended(waiter);
 }
@@ -555,7 +556,7 @@ plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter)
     plus_waiter_arrived(waiter);
 }
 
-/* One that stays is in no relay while handlers run: those behind it would wait for them. */
+/* A staying waiter gets into no relay while handlers run: the waiters behind it would wait for them. */
 void
 plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter)
 {
@@ -598,7 +599,7 @@ plus_waiter_resumed(struct plus_waiter *waiter)
     }
 }
 
-/* To take the guard empties a queue that another generation left. */
+/* Taking the guard empties a queue that another generation left. */
 void
 plus_waitq_atfork_child(void)
 {

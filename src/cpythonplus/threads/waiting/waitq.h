@@ -7,21 +7,21 @@
  *   | tail -------------------------------------------------->                |
  *   +-----------------+         +------------------+       +------------------+
  *
- * A waiter's node lies on its own stack.  Whoever ends the wait takes the node out of the queue under
- * the guard, then stores WOKEN or GRANTED in its state: from that moment the node may be gone.  If the
- * state was ASLEEP, the sleeper is woken by address, which needs no living node.  A waiter that gives
- * up (time-out, signal) takes itself out under the guard, or finds that it was ended in time.
+ * A waiter's node lies on its own stack.  The thread that ends the wait takes the node out of the queue under the
+ * guard, then stores WOKEN or GRANTED in its state; from then on the node may be gone.  If the state was ASLEEP, the
+ * sleeper is woken by address, which needs no living node.  A waiter that gives up (time-out, signal) takes itself out
+ * under the guard, or finds that its wait was ended in time.
  *
- * No waiter that could be given a thing is in the queue while Python code runs in its thread.  A thread that is
- * interrupted by a signal takes its waiter out first, runs the handlers, and queues it again.
+ * While Python code runs in a thread, none of its waiters that could be given a thing is in the queue.  A thread that a
+ * signal interrupts takes its waiter out first, runs the handlers, and queues it again.
  *
- * The guard is held for a few dozen instructions, never while sleeping and never while Python code
- * runs; it does not depend on the GIL, and holding the GIL does not replace it.
+ * The guard is held for a few dozen instructions, never while sleeping and never while Python code runs; it does not
+ * depend on the GIL, and holding the GIL does not replace it.
  *
- * fork: the guard carries the generation of the process.  In the child, whose other threads are gone,
- * the first to take a guard of an older generation finds the queue as the fork left it, perhaps half
- * changed, and begins with an empty one.  So a fork needs no list of all objects, only one of the
- * forking thread's own waits for news, which stay queued while signal handlers run.
+ * fork: the guard contains the generation of the process.  In the child the other threads are gone.  The first thread
+ * there that takes a guard of an older generation finds the queue as the fork left it, perhaps half changed, and begins
+ * with an empty one.  So a fork needs no list of all objects, only a list of the forking thread's own waits for news,
+ * which stay queued while signal handlers run.
  *
  * Nothing here knows of Python.  Functions ending in _nogil may sleep: give the GIL up first.
  */
@@ -38,39 +38,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A waiter that has waited this long gets what it waits for handed over: nobody can barge in then.
- * At most one of an object's waiters in such a time, so that the others' throughput stays. */
+/* A waiter that has waited this long gets its thing handed over, so that no other thread can barge in.  This happens at
+ * most once per object in such a time, so that the throughput of the other threads stays. */
 #define PLUS_STARVING_NS UINT64_C(1000000)
 
 enum plus_waiter_state {
     PLUS_WAITER_WAITING, /* polling, on its way to sleep, or busy with a signal */
     PLUS_WAITER_ASLEEP,  /* in the kernel */
-    PLUS_WAITER_WOKEN,   /* out of the queue: look again, somebody else may be faster */
-    PLUS_WAITER_GRANTED, /* out of the queue, with what it waited for */
+    PLUS_WAITER_WOKEN,   /* out of the queue: try again, another thread may be faster */
+    PLUS_WAITER_GRANTED, /* out of the queue, and has got what it waited for */
 };
 
 struct plus_waiter {
     _Atomic uint32_t state;          /* futex word */
     struct plus_waiter *next, *prev; /* under the guard */
     uint64_t start_ns;               /* when the wait began; 0: not yet */
-    uint64_t counted_ns;             /* up to when it is in the counts */
+    uint64_t counted_ns;             /* the counts include the wait up to this time */
     uint64_t identity;               /* of the thread */
-    void *item; /* handed over with GRANTED, or offered to who takes; may be NULL */
-    const _Atomic uint64_t *owner; /* by identity, of what it waits for; NULL: it has none */
-    struct plus_lent lent;         /* its place, to the owner, while it sleeps */
-    bool takes;                    /* `item` is a place for one: may be granted one */
+    void *item; /* handed over with GRANTED, or offered to a thread that takes; may be NULL */
+    const _Atomic uint64_t *owner; /* owner word of what it waits for; NULL: it has none */
+    struct plus_lent lent;         /* the loan of its level to the owner, while it sleeps */
+    bool takes;                    /* `item` is a place for an item: it may be granted one */
     bool queued;                   /* under the guard */
-    bool heeds_signals; /* the thread whose waits end with PLUS_WAIT_SIGNAL; the owner sets it */
-    bool stays;         /* it waits for news alone, and keeps its place while signal handlers run */
+    bool heeds_signals; /* its waits end with PLUS_WAIT_SIGNAL; set by plus_waiter_init() */
+    bool stays;         /* it only waits for news, and keeps its place while signal handlers run */
     bool interrupted;   /* out of the queue for signal handlers: the same wait goes on */
     bool heard;         /* it left, and had been woken */
     bool polled, caught, looked, rechecked;
-    uint32_t parked_at_wake;    /* plus_parked at the moment of the wake-up */
-    int ended_on;               /* the processor of whoever ended it; -1: nobody has */
-    _Atomic uint64_t rested_ns; /* when its thread will have rested for what it used */
+    uint32_t parked_at_wake;    /* parked.count at the moment of the wake-up */
+    int ended_on;               /* processor of the thread that ended the wait; -1: not ended */
+    _Atomic uint64_t rested_ns; /* when its thread will have rested for its use of the GIL */
     struct plus_relay *relay;   /* set with the end of its wait; NULL: none */
     struct plus_waitq *queue;   /* set while handlers run and it stays */
-    struct plus_waiter *outer;  /* the one that stays in whose handlers this one waits */
+    struct plus_waiter *outer;  /* the staying waiter in whose handlers this one waits */
 };
 
 /* Written under the guard. */
@@ -89,12 +89,11 @@ struct plus_waitq {
     _Atomic uint32_t guard;  /* generation * 2 + 1 if held */
     _Atomic uint32_t length; /* written under the guard; a reader without it may see an old value */
     struct plus_waiter *head, *tail;
-    uint64_t handed_over_ns; /* when a starving waiter was served last */
+    uint64_t handed_over_ns; /* when a starving waiter was last served */
     struct plus_spin spin;
     _Atomic uint32_t
-        surplus;   /* things that came while nobody waited; written by who has the lock that
-                                 they are under */
-    uint8_t woken; /* taken out as WOKEN and not yet back */
+        surplus;   /* things that came while no thread waited; written under the object's lock */
+    uint8_t woken; /* a waiter was taken out as WOKEN and is not back yet */
     struct plus_wait_counts counts;
 };
 
@@ -105,7 +104,7 @@ enum plus_wait_result {
     PLUS_WAIT_SIGNAL,    /* still queued: plus_waiter_interrupt(), then run the handlers */
 };
 
-/* `queue` is memory of zeros or whatever. */
+/* `queue` may be uninitialised memory. */
 void
 plus_waitq_init(struct plus_waitq *queue);
 
@@ -114,12 +113,12 @@ plus_waitq_lock(struct plus_waitq *queue);
 void
 plus_waitq_unlock(struct plus_waitq *queue);
 
-/* A new wait of the calling thread. */
+/* Begins a new wait of the calling thread. */
 void
 plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals);
 
-/* With the guard held.  enqueue appends a new waiter, and puts one that was woken in vain, or was out for signal
- * handlers, where it stood. */
+/* Called with the guard held.  enqueue appends a new waiter; it puts one that was woken in vain, or was out for signal
+ * handlers, back to its old place. */
 void
 plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
@@ -129,31 +128,30 @@ plus_waitq_prepend(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
 plus_waitq_remove(struct plus_waitq *queue, struct plus_waiter *waiter);
 
-/* Ends the wait of a queued waiter, with the guard held: takes it out and stores `state` (WOKEN or
- * GRANTED).  Returns the word of a sleeper, which plus_waitq_rouse is to be called with after the
- * guard was given back, or NULL if it is awake. */
+/* Ends the wait of a queued waiter, with the guard held: takes it out and stores `state` (WOKEN or GRANTED).  If it
+ * sleeps, returns its word, for plus_waitq_rouse() after the guard was released; NULL: it is awake. */
 _Atomic uint32_t *
 plus_waitq_end(struct plus_waitq *queue, struct plus_waiter *waiter, enum plus_waiter_state state);
 
-/* Wakes the sleeper on `word`: one system call; NULL: nothing.  Without the guard, so that the woken
- * thread does not run into it.  The node may be gone by now: its address is enough. */
+/* Wakes the sleeper on `word` with one system call; NULL: does nothing.  Called without the guard, so that the woken
+ * thread does not block on it.  The node may be gone by now: its address is enough. */
 void
 plus_waitq_rouse(_Atomic uint32_t *word);
 
-/* Ends the waits of the first `count` waiters as WOKEN, and rouses them: more than a few by a relay, each
- * of which has to say plus_waiter_arrived.  Without the guard, which is taken more than once for many: the
- * caller keeps the object alive. */
+/* Ends the waits of the first `count` waiters as WOKEN and rouses them.  More than a few are roused by a relay; each
+ * waiter has to call plus_waiter_arrived().  Called without the guard, which is taken several times for many waiters:
+ * the caller keeps the object alive. */
 void
 plus_waitq_wake(struct plus_waitq *queue, uint32_t count);
 
-/* How many wait, or did a moment ago; exact with the guard held. */
+/* How many threads wait, or waited a moment ago; exact with the guard held. */
 static inline uint32_t
 plus_waitq_length(const struct plus_waitq *queue)
 {
     return atomic_load_explicit(&queue->length, memory_order_relaxed);
 }
 
-/* Something came and nobody waits for it.  With the guard or the object's own lock held. */
+/* Counts a thing that came while no thread waited.  Called with the guard or the object's own lock held. */
 static inline void
 plus_waitq_count_surplus(struct plus_waitq *queue)
 {
@@ -162,18 +160,18 @@ plus_waitq_count_surplus(struct plus_waitq *queue)
     atomic_store_explicit(&queue->surplus, surplus + 1u, memory_order_relaxed);
 }
 
-/* Whether the first waiter has to be served before any other thread.  With the guard held. */
+/* Whether the first waiter has to be served before any other thread.  Called with the guard held. */
 bool
 plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns);
 
-/* Waits until the queued waiter is ended or the dead line (CLOCK_MONOTONIC, PLUS_FUTEX_NO_DEADLINE
- * for none, 0 for at once) has passed.  Without the guard and without the GIL.  A thread that heeds
- * signals gets PLUS_WAIT_SIGNAL after one, and without one before it sleeps for the first time, if it
- * polled, and once 50 ms after it fell asleep: a signal may have come when no sleep was there to end. */
+/* Waits until the queued waiter is ended or the deadline has passed (CLOCK_MONOTONIC; PLUS_FUTEX_NO_DEADLINE: none; 0:
+ * at once).  Called without the guard and without the GIL.  A thread that heeds signals gets PLUS_WAIT_SIGNAL after a
+ * signal.  It also gets it without one: before its first sleep, if it polled, and 50 ms after it fell asleep, since a
+ * signal may have come when there was no sleep to end. */
 enum plus_wait_result
 plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
 
-/* After a wait that has ended, with the GIL again: rouses the next one of a crowd. */
+/* Called after a wait that has ended, with the GIL again: rouses the next waiter of the relay. */
 static inline void
 plus_waiter_arrived(struct plus_waiter *waiter)
 {
@@ -183,35 +181,36 @@ plus_waiter_arrived(struct plus_waiter *waiter)
     }
 }
 
-/* After PLUS_WAIT_SIGNAL, with the GIL, before any signal handler runs.
+/* Called after PLUS_WAIT_SIGNAL, with the GIL, before any signal handler runs.  It returns:
  *
- * WOKEN, GRANTED   the wait was ended meanwhile, as told: no handler runs now, the interpreter runs them later
- * SIGNAL           the waiter is out of the queue, unless it `stays`.  Run the handlers, then call plus_waiter_resumed().
- *                  One that was out looks again at what it waits for, and is queued again by plus_waitq_enqueue()
+ *   WOKEN, GRANTED   The wait was ended meanwhile.  The caller runs no handler; the interpreter runs them later.
+ *   SIGNAL           The waiter is out of the queue, unless it `stays`.  Run the handlers, then call
+ *                    plus_waiter_resumed().  A waiter that was out tries again, and is queued again by
+ *                    plus_waitq_enqueue().
  *
- * A waiter that can be given something must leave: a handler may want the same thing, and what its own thread has been
- * given without knowing it would be neither free nor owned.  News of a condition are no thing: as in the standard
- * library, a notification that comes while a handler runs counts for the wait around it. */
+ * A waiter that can be given something must leave: a handler may want the same thing, and a thing that its own thread
+ * has been given without knowing it would be neither free nor owned.  News of a condition are not a thing: as in the
+ * standard library, a notification that comes while a handler runs counts for the wait that it interrupts. */
 enum plus_wait_result
 plus_waiter_interrupt(struct plus_waitq *queue, struct plus_waiter *waiter);
 
-/* Around other Python code that runs while one that `stays` is queued: after plus_waiter_interrupt() it was called.  If
- * that code forks, the wait goes on in the child too. */
+/* Brackets other Python code that runs while a waiter that `stays` is queued (after plus_waiter_interrupt() the waiter
+ * is bracketed already).  If that code forks, the wait goes on in the child too. */
 void
 plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
 plus_waiter_resumed(struct plus_waiter *waiter);
 
-/* Gives up the wait of one that stayed, with the GIL.  `heard` says whether news came meanwhile: where they were for one
- * alone, they are another's now. */
+/* Gives up the wait of a waiter that stayed, with the GIL.  `heard` tells whether news came meanwhile; if they were for
+ * one waiter only, the caller passes them on to another. */
 void
 plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter);
 
-/* In the child of a fork. */
+/* Called in the child of a fork. */
 void
 plus_waitq_atfork_child(void);
 
-/* A consistent copy. */
+/* Returns a consistent copy. */
 struct plus_wait_counts
 plus_waitq_counts(struct plus_waitq *queue);
 
