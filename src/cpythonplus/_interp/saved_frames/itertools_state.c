@@ -5,8 +5,8 @@
  *     A  any object            i  an int                           z  a tuple of iterators, NULL for those that ended
  *     O  the same, or NULL     b  a char                           p  so many indexes as the first field has items
  *     L  a list                N  n, that does not change          r  so many indexes as the field N says
- *     d  where a tee reads     k  an int: how many values          v  the values that a tee has read
- *     G  of whom it is a part  g  the part that reads at the moment, borrowed       .  a pointer of the class's own
+ *     d  a tee's data block    k  an int: number of values         v  the values that a tee has read
+ *     G  the parent iterator   g  the group that is being read, borrowed            .  a pointer of the class's own
  *
  * The offsets follow from the letters as a compiler lays a structure out, and have to end where the class says that its
  * objects end.  Values are checked before they are written: an iterator is one, a list is a list, an index lies within;
