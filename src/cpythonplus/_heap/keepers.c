@@ -4,8 +4,8 @@
  *     threads       the context, functions of sys.settrace() and sys.setprofile(), the exception that is handled: in
  *                   each thread's state, if PLUS_FACT_THREAD_STATE is proven
  *     signals       signal.getsignal() answers without Python code
- *     lists         of os.register_at_fork(), codecs.register(), and from 3.14 on of atexit.register(): one more function
- *                   is registered, and the list that has grown is the one
+ *     lists         of os.register_at_fork(), codecs.register(), and from 3.14 on of atexit.register(): one more
+ *                   function is registered, and the list that has grown is the one
  *     dicts         of codecs: by entries that are known to be in them
  *     the rest      audit hooks, sys.monitoring, and up to 3.13 atexit: by words of the interpreter's state
  *
