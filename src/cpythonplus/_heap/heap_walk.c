@@ -34,7 +34,8 @@
 #include "../_interp/objects/referents.h"
 
 #define TYPES 256u /* a power of two */
-#define NESTED 8   /* nested objects that are followed at once; deeper ones wait on the stack */
+#define NESTED                                                                                     \
+    8 /* objects nested in objects that are followed at once; deeper ones have to wait on the stack */
 
 struct walk {
     const struct plus_heap_visitor *visitor;

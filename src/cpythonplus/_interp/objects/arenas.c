@@ -2,8 +2,8 @@
  *
  *     a block ----> its pool's header ----> `prev`: a place in the table of half-used pools
  *                           |                    |
- *                    its arena's index           |  3.12 on: the vector's address lies behind the table, with its length
- *                           |                    |  3.11:    it lies somewhere in the same data segment
+ *                    its arena's index           |  3.12 on: the vector's address is behind the table, with its length
+ *                           |                    |  3.11:    it is somewhere in the same data segment
  *                           v                    v
  *                        vector[index].address <= pool < that + an arena
  *

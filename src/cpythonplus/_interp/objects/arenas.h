@@ -25,7 +25,8 @@ struct plus_arenas {
     size_t count;
     size_t taken_blocks;
     Py_ssize_t
-        larger_blocks; /* that were asked of the same allocator and went to malloc; -1: not told by 3.11 */
+        /* Blocks that this allocator took from malloc; -1 on 3.11, which does not count them. */
+        larger_blocks;
 };
 
 /* NULL, and the arenas are the caller's until plus_arenas_free(); else the reason why they cannot be read, one sentence

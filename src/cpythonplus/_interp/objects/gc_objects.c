@@ -10,8 +10,8 @@
  * the generations begin at an odd multiple of 4, and `generation0`, a plain pointer, 4 bytes behind their end.  So
  * `struct link` is declared with an alignment of 4 bytes, and the compiler reads it correctly at any such address.
  *
- * Why not PyUnstable_GC_VisitObjects(): 3.11 does not have it, and in the first releases of 3.12 and 3.13 it leaves frozen
- * objects out (gh-131740), which in a server that calls gc.freeze() before it forks are most of the heap.
+ * Why not PyUnstable_GC_VisitObjects(): 3.11 does not have it, and in the first releases of 3.12 and 3.13 it leaves out
+ * frozen objects (gh-131740), most of the heap of a server that calls gc.freeze() before it forks.
  *
  * If the rings are not found, the objects are those of gc.get_objects():
  *
