@@ -24,9 +24,8 @@ struct plus_arenas {
     struct plus_arena *list; /* by rising address */
     size_t count;
     size_t taken_blocks;
-    Py_ssize_t
-        /* Blocks that this allocator took from malloc; -1 on 3.11, which does not count them. */
-        larger_blocks;
+    /* Blocks that this allocator took from malloc; -1 on 3.11, which does not count them. */
+    Py_ssize_t larger_blocks;
 };
 
 /* NULL, and the arenas are the caller's until plus_arenas_free(); else the reason why they cannot be read, one sentence

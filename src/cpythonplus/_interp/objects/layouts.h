@@ -64,10 +64,9 @@ enum plus_storage {
 
 struct plus_attributes {
     enum plus_storage storage;
-    PyObject *dict;   /* borrowed; NULL if none has been made */
-    Py_ssize_t count; /* of values, dict and key table, without shared ones */
-    Py_ssize_t
-        size_bytes; /* of values, dict and key table, as far as they are this instance's own */
+    PyObject *dict;        /* borrowed; NULL if none has been made */
+    Py_ssize_t count;      /* attributes that are set */
+    Py_ssize_t size_bytes; /* of values, dict and key table, without shared ones */
 };
 
 struct plus_table {
