@@ -1,8 +1,7 @@
-"""Which pages a worker has made its own since it was forked, and why.
+"""The pages that a worker has made its own since it was forked, and the reasons.
 
-The pages come from the kernel: those that only the worker maps.  Each is compared, word by word,
-with the same page of the process that the worker was forked from; `reasons` says what a changed
-word was.
+The kernel names the pages that only the worker maps.  Each is compared, word by word, with the same
+page of the process that the worker was forked from; `reasons` explains each changed word.
 """
 
 import os
@@ -158,7 +157,7 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     pages.mappings(then.pid)  # raises if it has none
     start = now.program_start()
     forked = bool(start) and start == then.program_start()
-    # The pages first: what is done here may change them, where this process is one of the two.
+    # The pages come first: the work below may change them if this process is one of the two.
     found = [(place, *now.own_pages(place.mapping.start, place.mapping.end)) for place in
              _places(maps, pages.stack_pointers(now.pid))]  # fmt: skip
     tally.add_whole(Category.FILE_PAGES, sum(of_files for _, _, of_files in found))
@@ -172,7 +171,7 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     reader = _reader(now, then, maps)
     for place, own, _ in found:
         old = set(then.present_pages(place.mapping.start, place.mapping.end)) if own else set()
-        # A data segment's page that the reference has never touched is still as in the file.
+        # A page of a data segment that the reference has never touched is still as in the file.
         new = place.fallback if place.library else Category.NEW_PAGES
         tally.add_whole(new, sum(page not in old for page in own))
         for address, window in _windows(page for page in own if page in old):
@@ -195,7 +194,7 @@ def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Stretc
     for i, mapping in enumerate(maps):
         before = found[-1] if found and found[-1].mapping.end == mapping.start else None
         after = maps[i + 1] if i + 1 < len(maps) else None
-        if mapping.path != "[vsyscall]":  # outside of what pagemap tells of
+        if mapping.path != "[vsyscall]":  # pagemap does not cover it
             found.append(_place(mapping, before, after, stacks))
     return found
 
@@ -216,7 +215,7 @@ def _place(
     ):
         return Stretch(mapping, Category.STACKS)
     if before is not None and before.library and "w" in before.mapping.permissions:
-        # What a data segment has beyond its file.
+        # the part of a data segment beyond its file
         return Stretch(mapping, Category.LIBRARY_DATA, before.library)
     if _is_thread_heap(mapping, after):
         return Stretch(mapping, Category.C_HEAP)
@@ -241,7 +240,7 @@ def _windows(own: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What it takes to judge pages."""
+    """The arguments of `_judge`."""
 
     now: Memory
     then: Memory
@@ -366,7 +365,7 @@ class _Tally:
 def _divide(
     shares: "defaultdict[str, _Share]", changed: Iterable[tuple[str, Category, int]]
 ) -> None:
-    """Divide a page among the names of what was changed on it; what has no name keeps its part."""
+    """Divide a page among the names of its changed words; words without a name keep their part."""
     words: Counter[str] = Counter()
     for name, category, count in changed:
         words[name] += count

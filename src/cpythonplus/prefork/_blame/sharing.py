@@ -94,7 +94,7 @@ def private_bytes(pid: int | None = None) -> int:
 
 
 def process_memory(pid: int) -> ProcessMemory:
-    """Return what one process has; raises what `sharing` raises."""
+    """Return the memory of one process; raises as `sharing` does."""
     sums = memory_sums(pid)
     try:
         name = (_PROC / str(pid) / "comm").read_text(errors="replace").rstrip("\n")

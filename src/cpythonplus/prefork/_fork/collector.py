@@ -27,7 +27,8 @@ def keep_gc_off() -> None:
     _originals["thresholds"] = gc.get_threshold()
     _originals["enabled"] = gc.isenabled()
     gc.disable()
-    # A library that took `enable` out of the module before turns it on all the same, to no effect.
+    # A library may have saved `enable` before: calling it then turns the collector on, to no
+    # effect.
     gc.set_threshold(0)
     for name in _NAMES:
         setattr(gc, name, _refuse)

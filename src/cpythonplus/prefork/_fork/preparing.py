@@ -50,15 +50,15 @@ __all__ = [
     "statistics",
 ]
 
-# What may have been added since the last time before it is worth another pass: this many memory
-# blocks, or this share of all.
+# The growth since the last call that makes another pass worth it: this many memory blocks, or this
+# share of all.
 _GROWTH_BLOCKS = 20_000
 _GROWTH_SHARE = 0.01
-_BLOCK_BYTES = 64  # about, where nobody counts blocks
+_BLOCK_BYTES = 64  # an estimate, if blocks are not counted
 
 _UNHELD = "tuple or frozenset that only C code holds"  # perhaps not filled yet
 
-_GRACE_S = 1.0  # how long the end waits for a file that another thread holds
+_GRACE_S = 1.0  # the longest wait at the end for a file that another thread holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,12 @@ def statistics() -> PrepareStatistics:
     return _statistics
 
 
-# The C base of all files; io.IOBase itself is an ABC, which hashes and remembers what it is asked
-# about.
+# The C base of all files; io.IOBase itself is an ABC, which hashes each class that it checks, and
+# remembers it.
 _FILE_TYPE = io.IOBase.__mro__[1]
 _TEXT_TYPE = io.TextIOBase.__mro__[1]
 
-# Open when the heap was frozen; the collector does not list them any more.
+# Files that were open when the heap was frozen; the collector no longer lists them.
 _files: list[weakref.ref[io.IOBase]] = []
 _blocks_after: int | None = None  # memory blocks after the last call; None: never called
 
@@ -205,8 +205,8 @@ def _prepare(
         _flush(_remembered())
         gc.freeze()
         _native.prefork_thaw(spared)
-        # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
-        # would else not look for a worker's own garbage until a quarter of the heap were new.
+        # No object is left to traverse, but the collector recounts the old objects.  Before 3.14 it
+        # would otherwise not look for a worker's own garbage until a quarter of the heap were new.
         gc.collect()
         filled = _native.prefork_fill_pools() if fill_pools else 0
     finally:
@@ -255,7 +255,7 @@ def _make_immortal(mortal: list[type], spared: list[object], limit_bytes: int | 
         return _Made(refusal=f"{refusal}: the heap was only frozen")
     types = list(_subclasses(object))
     try:
-        # Frozen objects are not passed over, but new ones may hang on them.
+        # Frozen objects are visited too: new ones may be reachable from them.
         gc.unfreeze()
         return _Made(*_native.prefork_immortalize(types, mortal, spared, limit_bytes))
     except BaseException:
@@ -300,7 +300,7 @@ class Budget:
         self._again_bytes = again_bytes
         self._left_bytes: int | None = None  # None: not prepared yet
         # The process in which a thread prepares.  Not a lock: a child forked meanwhile by another
-        # thread would have it taken for ever.
+        # thread would inherit it locked.
         self._busy_pid = 0
 
     @property
@@ -345,7 +345,8 @@ class Budget:
             )
         finally:
             self._busy_pid = 0
-        # Frozen only, garbage in cycles is never freed: so that is charged too, by what is new.
+        # If objects are frozen only, garbage in cycles is never freed: so new blocks are charged
+        # too.
         cost = (
             report.bytes
             if report.immortal
@@ -367,22 +368,24 @@ def _allocated_blocks() -> int:
 
 
 def flush_files() -> None:
-    """Write out what open files hold in their buffers: the frozen ones and those opened since.
+    """Write out the buffers of open files: the frozen ones and those opened since.
 
-    A file that cannot be written is passed over: its owner will see it.  So is, after a second, one
-    that another thread does not let go of, as the interpreter's own end does.
+    A file that cannot be written is skipped: its owner will notice.  A file that another thread
+    holds is skipped after a second, as at the interpreter's own end.
     """
     _remember_files()
     waiting = _remembered()
     thread = None
     while thread is None or thread.is_alive():
-        # It may be stuck for ever, in the lock of a buffer; the next one takes up the rest.
+        # The thread may block for ever in the lock of a buffer; the next one continues with the
+        # rest.
         thread = threading.Thread(target=_flush, args=(waiting,), daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            # No more threads; so in exit functions of 3.12. Then one that is stuck keeps this one:
-            # leaving files unwritten whenever there are other threads would be worse.
+            # No more threads can be started, as in exit functions of 3.12.  Then a file that blocks
+            # blocks this thread: leaving files unwritten whenever there are other threads would be
+            # worse.
             _flush(waiting)
             return
         thread.join(_GRACE_S)
@@ -390,20 +393,20 @@ def flush_files() -> None:
 
 def _remembered() -> Iterator[io.IOBase]:
     files = [each for each in (reference() for reference in _files) if each is not None]
-    # Text layers before binary ones, for they write into those.
+    # Text layers come before binary ones, for they write into those.
     return iter(sorted(files, key=_is_binary))
 
 
 def _flush(files: Iterator[io.IOBase]) -> None:
     for each in files:
-        # Suppressed whatever somebody's class of files raises, as when the interpreter drops it.
+        # Any exception of a file's class is suppressed, as when the interpreter drops the file.
         with contextlib.suppress(Exception):
             if not _is_closed(each) and each.writable():
                 each.flush()
 
 
 def _flush_at_end() -> None:
-    # At a normal end a file is written out when it is dropped, and what is immortal drops nothing.
+    # At a normal end a file is written out when it is dropped, but an immortal file is not dropped.
     if _blocks_after is not None:
         flush_files()
 
@@ -413,7 +416,7 @@ atexit.register(_flush_at_end)
 
 
 def _remember_files() -> None:
-    """Remember the open files that the collector lists: not the frozen ones."""
+    """Remember the open files that the collector lists, without the frozen ones."""
     files = instances_of(_FILE_TYPE)
     known = [reference for reference in _files if reference() is not None]
     ids = {id(reference()) for reference in known}
@@ -427,15 +430,15 @@ def instances_of(root: type) -> list[Any]:
         return _native.prefork_instances_of(root)
     except RuntimeError:
         pass
-    # By the type, for an object may lie about its class; by its id, for a type may refuse to be
-    # hashed; and without a loop in Python, for there may be millions.
+    # The type is compared, as an object may lie about its class; its id, as a type may refuse to be
+    # hashed; without a loop in Python, as there may be millions.
     kinds = {id(each) for each in _subclasses(root)}
     listed = gc.get_objects()
     return list(compress(listed, map(kinds.__contains__, map(id, map(type, listed)))))
 
 
 def _is_binary(file: io.IOBase) -> bool:
-    # By the type: an object that was detached refuses to be asked.
+    # The type is checked: an object that was detached refuses questions.
     return not any(base is _TEXT_TYPE for base in type(file).__mro__)
 
 
