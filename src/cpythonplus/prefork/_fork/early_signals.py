@@ -24,7 +24,10 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class EarlySignals:
-    """The signal handling of one master for its workers, with a copy in each; for the main thread."""
+    """The signal handling of one master for its workers, with a copy in each of them.
+
+    Only for the main thread.
+    """
 
     def __init__(self) -> None:
         self._mask: set[int] = set()  # before block
@@ -36,7 +39,7 @@ class EarlySignals:
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
 
     def keep(self) -> None:
-        """Remember signals, in the worker, and unblock them for processes that start from now on."""
+        """Remember signals, in the worker, and unblock them for processes that start later."""
         self._handlers = {number: signal.signal(number, self._remember) for number in _STOPPING}
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 

@@ -455,22 +455,22 @@ def _chosen(keep_mortal: Callable[[type], bool] | None) -> list[type]:
     chosen: dict[int, type] = {}
     for each in _subclasses(object):
         if keep_mortal(each):
-            # The walk looks at the exact type.
+            # The walk compares the exact type.
             chosen.update((id(sub), sub) for sub in _subclasses(each))
     return list(chosen.values())
 
 
-# Types whose end lets go of something, and which do not say so by a method.
+# Types whose objects release a resource when they are freed, but have no method for it.
 _HOLDERS = frozenset(
     {
         ("sqlite3", "Statement"),  # of a closed connection: keeps the file open
         ("_struct", "unpack_iterator"),  # struct.iter_unpack: a buffer
     }
 )
-# What a memoryview refers to; it has no name.
+# The type of the object that a memoryview refers to; it has no name.
 _MANAGED_BUFFER = type(gc.get_referents(memoryview(b""))[0])
 
-# The type's own, as a metaclass may have others of these names.
+# The attributes of `type` itself, as a metaclass may define others of these names.
 _name_of_type: Callable[[type], str] = type.__dict__["__name__"].__get__
 _dict_of_type: Callable[[type], Mapping[str, object]] = type.__dict__["__dict__"].__get__
 _mro_of_type: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
@@ -480,19 +480,19 @@ _PYTHON_METHODS = (FunctionType, property, staticmethod, classmethod)
 def _resources() -> list[type]:
     """Return the types whose objects hold something outside of the heap, without a finaliser.
 
-    Extension types let go of it when they are freed: a mapping and its descriptor (mmap), a
-    database and its locks (sqlite3), the right to resize a buffer (memoryview).  They have in
-    common that it can also be done by hand: `close`, or `release`, written in C.  Locks have that,
-    too, and are not meant: their `release` has an `acquire`.  In a heap of Django, numpy, lxml and
-    others such objects are a handful.
+    Extension types release it when they are freed: a mapping and its descriptor (mmap), a database
+    and its locks (sqlite3), the right to resize a buffer (memoryview).  All of them have a method
+    for releasing it earlier: `close`, or `release`, written in C.  Locks are not meant, though they
+    have `release`: they have `acquire` too.  In a heap of Django, numpy, lxml and others such
+    objects are a handful.
 
-    Rejected: all types of extensions that free in a way of their own.  Arrays, dates and parsed
-    trees would be among them, which have nothing but memory, and are what is to be shared.
+    Rejected: all types of extensions with a deallocator of their own.  Arrays, dates and parsed
+    trees would be among them, which have nothing but memory, and are to be shared.
     """
     found: dict[int, type] = {id(_MANAGED_BUFFER): _MANAGED_BUFFER}
     for each in _subclasses(object):
         if _lets_go(each):
-            # Those with a finaliser are kept mortal for that.
+            # Types with a finaliser are kept mortal anyway.
             found.update((id(sub), sub) for sub in _subclasses(each) if not _has_finaliser(sub))
     return list(found.values())
 
@@ -501,11 +501,11 @@ _LRU_CACHE = type(functools.lru_cache(len))
 
 
 def _in_cycles() -> list[object]:
-    """Return what is to stay mortal, and to be looked at by the collector, though its type is not.
+    """Return the objects that must stay mortal and collectable, although their types need not.
 
-    A database connection of sqlite3 and the cache of its statements refer to each other.  Immortal,
-    the cache would never let go of the statements, and so the file would stay open even after
-    `close`; frozen, a connection that is dropped would never be found.
+    A database connection of sqlite3 and the cache of its statements refer to each other.  If the
+    cache were immortal, it would keep the statements, and the file would stay open even after
+    `close`; if they were frozen, a dropped connection would never be collected.
     """
     connection_type = getattr(sys.modules.get("_sqlite3"), "Connection", None)
     found: list[object] = []
@@ -514,7 +514,7 @@ def _in_cycles() -> list[object]:
             if type(cache) is _LRU_CACHE:
                 dicts = [each for each in gc.get_referents(cache) if type(each) is dict]
                 found += [connection, cache, *dicts]
-                # The entries: of a type that has no name, between the dict and a statement.
+                # The entries: objects of a type without a name, between the dict and a statement.
                 found += [
                     entry
                     for each in dicts
@@ -541,7 +541,7 @@ def _has_finaliser(kind: type) -> bool:
 
 
 def _subclasses(root: type) -> Iterable[type]:
-    """Yield the type and those below it, each once."""
+    """Yield the type and its direct and indirect subclasses, each once."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:
