@@ -36,7 +36,7 @@ def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's ty
 
 
 def _use(options: dict[str, Any]) -> None:
-    # Other versions of gunicorn may lack what this imports.
+    # Other versions of gunicorn may lack names that this imports.
     from cpythonplus.prefork._gunicorn.service import SERVICE
 
     chosen: Options = replace(SERVICE.defaults, **options)
@@ -60,7 +60,7 @@ def _begin() -> None:
 
 if not _OFF:
     preload_app = True
-    # Its thread runs in the master while it forks, and can hold a lock for ever then.
+    # The thread of the control socket runs in the master while it forks, and can hold a lock then.
     control_socket_disable = True
     __all__ += ["control_socket_disable", "preload_app"]
     _begin()

@@ -20,7 +20,7 @@ number, and may close it without harm.
     process                            kafka, `signal.set_wakeup_fd`); a dead one would wake it for
                                        ever
     other pairs                        a dead socket: a helper process may have the other end too
-    epoll, eventfd, timerfd, inotify   a new one with the same state: see `_renewing`
+    epoll, eventfd, timerfd, inotify   a new one with the same state: see `renewing`
 
 Left alone are descriptors that were open at `begin`, sockets that listen or are not connected (the
 server's own), netlink sockets, pipes, files, and signalfd, which shows each process its own

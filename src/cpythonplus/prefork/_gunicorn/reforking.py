@@ -658,7 +658,7 @@ class Reforking:
                 self._fail(server, f"its worker {pid} ended before it served (status {status})")
 
     def signal(self, number: int) -> None:
-        """Send the molds the signals that gunicorn sends to all workers; SIGKILL only after a time."""
+        """Send the molds the signals that gunicorn sends to all workers; SIGKILL after a time."""
         self._is_ending |= number in {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
         end = monotonic() + _END_S
         for pid in self._pids():

@@ -1,10 +1,10 @@
 """The hooks of gunicorn's master and workers, called beside the user's own.
 
     master   setup         our hooks beside those of the configuration, our gthread worker
-             on_starting   with reforking: have a loader load and warm up, see `loader`
+             on_starting   with reforking: have a loader load and warm up
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      without it, once: board, port of the metrics, warm-up; close known pools; end
-                           OpenMP's threads; prepare, within the budget
+             pre_fork      without it, once: board, port of the metrics, warm-up; close known pools;
+                           end OpenMP's threads; prepare, within the budget
     worker   (fork)        its line to the master; cut the master's connections, before all else
              post_fork     forget the master's state, schedule the GIL
              post_worker_init   metrics, watch the private memory and the hard limits

@@ -17,7 +17,8 @@ from cpythonplus.prefork._options import log, read, refuse
 __all__ = ["HANDED", "PRELOAD", "install", "uninstall"]
 
 HANDED = "CPYTHONPLUS_PREFORK_HANDED"
-"""The variable that tells the fork server, a new interpreter, what `install` was given, as JSON."""
+"""The variable that passes the options of `install` to the fork server, a new interpreter, as JSON.
+"""
 
 PRELOAD = "cpythonplus.prefork.multiprocessing.preload"
 """The module to name last in a call of `set_forkserver_preload` of one's own."""
@@ -68,7 +69,7 @@ def _is_text(value: object) -> bool:
 
 
 def _preload_names() -> list[str] | None:
-    """Return what the fork server preloads; None where that cannot be told: it is private."""
+    """Return the modules that the fork server preloads; None if unknown, as that is private."""
     names = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return None
