@@ -1,14 +1,13 @@
 /* The table of a CompactDict: entries in the order of insertion, and no more room than they need.  GIL held.
  *
  *     up to 14 keys of exactly the types str, int, float, bytes, bool or None: pairs alone, found by a linear search
- *         word ->  key value 
- *  key value 
- *  ...           the low 4 bits: number of pairs; the high 4 bits: holes
+ *
+ *         word ->  key value | key value | ...           the low 4 bits: number of pairs; the high 4 bits: holes
+ *
  *     else
- *         word ->  struct plus_compact_parts -> entries: key value [hash] 
- *  ...      the low 4 bits: 15
- *                                            -> index:   16 tags, 16 numbers 
- *  ...   from 15 entries on
+ *
+ *         word ->  struct plus_compact_parts -> entries: key value [hash] | ...      the low 4 bits: 15
+ *                                            -> index:   16 tags, 16 numbers | ...   from 15 entries on
  *
  * Blocks are at multiples of 16 below 2^60, which is checked when they are allocated.
  *
