@@ -1,15 +1,15 @@
-/* Binding: see exec_watch.h for what, and what was rejected.
+/* The binding; exec_watch.h describes its effect and the rejected ways.
  *
- * os.execv and os.execve are objects of C with a field that says what a call goes to.  The first watcher has that field
- * re-pointed, once for the life of the process; a watcher that is taken off leaves it so, and the call goes straight
- * on.  Both functions must be what they are known to be before either is changed.  A call runs the watcher, ignores
- * what it says but for an exception that is to end the program, and goes on to where it went before.
+ * os.execv and os.execve are C objects with a field for the function that a call runs.  The first watcher replaces that
+ * field, once for the life of the process; if the watcher is removed, the field stays, and a call goes straight on.
+ * Both functions must be as expected before either is changed.  A call runs the watcher, ignores its result except an
+ * exception that must end the program, and then runs the original function.
  */
 #include "exec_watch.h"
 
 #define FUNCTIONS 2
 
-/* All written with the GIL held; a function and its original once. */
+/* All are written with the GIL held; a function and its original once. */
 static PyObject *watcher; /* or NULL */
 static struct {
     const char *name;
@@ -23,7 +23,7 @@ tell(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
     if (watcher == NULL) {
         return 0;
     }
-    PyObject *function = Py_NewRef(watcher); /* it may take itself off */
+    PyObject *function = Py_NewRef(watcher); /* it may remove itself */
     PyObject *result = PyObject_Vectorcall(function, args, (size_t)nargs, kwnames);
 
     Py_DECREF(function);
@@ -31,7 +31,7 @@ tell(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
         if (!PyErr_ExceptionMatches(PyExc_Exception)) {
             return -1;
         }
-        PyErr_Clear(); /* wrong arguments, for one: exec itself refuses them */
+        PyErr_Clear(); /* wrong arguments, for example: exec itself refuses them */
     }
     Py_XDECREF(result);
     return 0;
@@ -47,7 +47,7 @@ tell_and_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject
                : original(callable, args, nargsf, kwnames);
 }
 
-/* 1 for both of them found as they are known, 0, or -1 with an exception.  The references are the caller's. */
+/* 1 if both of them are as expected, 0, or -1 with an exception.  The references are the caller's. */
 static int
 find(PyObject *posix, PyObject *found[FUNCTIONS])
 {
@@ -75,7 +75,7 @@ put_in_place(void)
     }
     int known = find(posix, found);
     bool is_done =
-        watched[0].function != NULL; /* an import may run Python, and let other threads run */
+        watched[0].function != NULL; /* an import may run Python code, and let other threads run */
     for (int i = 0; known > 0 && !is_done && i < FUNCTIONS; i++) {
         PyCFunctionObject *function = (PyCFunctionObject *)found[i];
 

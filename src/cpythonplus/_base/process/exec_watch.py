@@ -1,4 +1,4 @@
-"""Being told just before the process becomes another program: _base/process/exec_watch.h."""
+"""Notification just before the process becomes another program: _base/process/exec_watch.h."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -8,13 +8,13 @@ __all__ = ["watch"]
 
 
 def watch(function: "Callable[..., object] | None") -> bool:
-    """Have `function` called with the arguments of each `os.exec*` before it works; None: nobody.
+    """Call `function` with the arguments of each `os.exec*` before it works; None removes it.
 
-    It gets the path, the arguments and, where the caller gives one, the environment, positional or
-    as `os.execve` names them. What it raises is ignored. Nothing of it can be seen in `os`.
+    It gets the path, the arguments and, if the caller gives one, the environment, positional or as
+    `os.execve` names them. Its exceptions are ignored. The change is invisible in `os`.
 
-    Returns False where there is nothing to watch with: without the extension module, or where the
-    interpreter's functions are not as they are known.
+    Returns False if watching is impossible: without the extension module, or if the interpreter's
+    functions are not as expected.
     """
     try:
         from cpythonplus._native import exec_watch
