@@ -129,7 +129,7 @@ class Replacer:
             while self.changes:
                 _undo(*self.changes.pop())
 
-    # ---- for subclasses; called with the lock held, but for `about_to_import` --------------------
+    # ---- for subclasses; called with the lock held, except `about_to_import` ---------------------
 
     def switched(self, *, on: bool) -> None:
         """Called at each start and stop."""

@@ -419,7 +419,7 @@ find_roots(struct plus_heap_graph *graph)
     return status < 0 ? status : reach_all(graph);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- entry point ---------------------------------------------------------------------------------- */
 
 int
 plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas)

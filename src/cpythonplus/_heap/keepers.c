@@ -364,7 +364,7 @@ name_words(struct search *search)
     plus_free(state.words);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------------- */
 
 int
 plus_keepers_find(struct plus_heap_graph *graph)

@@ -89,7 +89,7 @@ plus_reach_is_namespace(const struct plus_reach *owners, uint32_t node)
             (PyType_Check(owner) && plus_class_dict((PyTypeObject *)owner) == op));
 }
 
-/* ---- ways ------------------------------------------------------------------------------------------- */
+/* ---- shortest paths --------------------------------------------------------------------------------- */
 
 /* Nodes at one distance; some of them have got a smaller one since. */
 struct bucket {

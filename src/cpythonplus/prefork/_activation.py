@@ -37,7 +37,7 @@ def schedule_gil(policy: str | None = None) -> str:
 
 
 def rehearse_gil() -> None:
-    """Do once in the parent what each worker would have to do to have its GIL scheduled.
+    """Do once in the parent the work that each worker would have to do for scheduling its GIL.
 
     That is importing, and a trial in a process of its own, whose result the workers inherit.  A GIL
     that is scheduled already stays so.

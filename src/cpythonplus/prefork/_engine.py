@@ -10,7 +10,7 @@ A server's module knows *when* its server forks and how a worker leaves; this mo
              is_due        after a request or task: write the numbers; tell whether to leave
 """
 
-# An application can be anything.
+# An application can be any object.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Engine:
         return losses("serve", [name for name in LOSSES if name not in unasked])
 
     def make_board(self, slots: int) -> None:
-        """Make the board on which the workers stand."""
+        """Make the board for the workers."""
         with Guard(self.log, "making the workers' board"):
             self.board = Board(slots)
 

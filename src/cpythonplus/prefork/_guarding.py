@@ -65,7 +65,7 @@ class Guard:
 
 def tell(log: Log, what: str, error: BaseException) -> None:
     """Log `what` and the error in one line, and the traceback at level debug; raises nothing."""
-    with suppress(Exception):  # somebody's class of loggers
+    with suppress(Exception):  # a failing logger of the program
         log.error("%s: %s", what, in_one_line(error))
         log.debug("%s; the traceback:", what, exc_info=error)
 
@@ -86,7 +86,7 @@ def in_one_line(error: BaseException, *hidden: str) -> str:
     """
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # somebody's __str__
+    except Exception:  # noqa: BLE001  # a failing __str__
         text = "(its message is unavailable)"
     told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     last = traceback.extract_tb(error.__traceback__)[-1:]

@@ -37,7 +37,7 @@ _MOST_SECONDS = 1e6
 _FAILURES = ("stop", "continue")
 
 
-# ---- readers of values; ValueError says what is wrong -------------------------------------
+# ---- readers of values; they raise ValueError ---------------------------------------------
 
 
 def _switch(value: object) -> bool:
@@ -197,10 +197,10 @@ def _option(text: str, read: Callable[[object], object], shape: str = "", *, def
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user of a server may choose; ValueError, naming the option, for a wrong value.
+    """The options of a server; ValueError, naming the option, for a wrong value.
 
     Each value may also be given as the text that the environment has for it, a warm-up also as one
-    entry or any number of them, and what is a name also as the callable itself.
+    entry or any number of them, and a name also as the callable itself.
     """
 
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)

@@ -1,6 +1,6 @@
 /* Threads of our own: starting and ending them, and keeping them out of the program's way.
  *
- * ll signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H` and
+ * All signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H` and
  * debuggers.  Python does not know them until they make a thread state; this code knows nothing of Python.
  *
  *     static void work(struct plus_own_thread *self)

@@ -345,7 +345,7 @@ plus_compact_fit(struct plus_compact *table)
     }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- whole tables -------------------------------------------------------------------------------- */
 
 int
 plus_compact_copy(const struct plus_compact *table, struct plus_compact *copy)

@@ -59,7 +59,7 @@ def _annotations(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_class_variable(annotation: object, module: ModuleType | None) -> bool:
-    written = getattr(annotation, "__forward_arg__", annotation)  # what could not be evaluated
+    written = getattr(annotation, "__forward_arg__", annotation)  # a text that was not evaluated
     if isinstance(written, str):
         annotation = _named(written, module)
     return typing.ClassVar in (annotation, typing.get_origin(annotation))

@@ -64,7 +64,7 @@ class RecordMeta(_native.RecordType):
         """The parameters of a call of the class, for inspect.signature()."""
         for each in cls.__mro__[: cls.__mro__.index(_native.RecordBase)]:
             if {"__init__", "__new__"} & vars(each).keys():
-                raise AttributeError("__signature__")  # that of the method is looked for then
+                raise AttributeError("__signature__")  # then the method's signature is looked for
         annotations = annotations_of(cls)
         return inspect.Signature(
             [
@@ -83,21 +83,21 @@ class RecordMeta(_native.RecordType):
 class Record(_native.RecordBase, metaclass=RecordMeta):
     """A base for classes of small objects with a fixed set of fields.
 
-    An object of n fields takes 16 + 8 n bytes: no collector's head, no dict, no weak references.
+    An object of n fields takes 16 + 8 n bytes: no collector's header, no dict, no weak references.
 
     class Row(memory.Record): annotated names are the fields, and values in the body their defaults.
-    They are given by place or by name.  `__post_init__()` is called afterwards where it is defined.
+    They are given by place or by name.  `__post_init__()` is called afterwards if it is defined.
     frozen=True behind the base: fields are not assigned to, and records can be hashed.
 
     The collector does not see records: a cycle through one is never freed.  Annotations are not
-    checked.  Making a class raises TypeError for what cannot be a field or a base, and
+    checked.  Making a class raises TypeError for an impossible field or base, and
     UnsupportedPlatform on a free-threaded build.
     """
 
     __slots__ = ()
 
 
-Record.__record_fields__ = ()  # not annotated where all would inherit it
+Record.__record_fields__ = ()  # not annotated, or all classes would inherit the annotation
 
 
 class _FrozenRecord(Record, _native.FrozenRecordBase):

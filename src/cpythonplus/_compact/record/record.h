@@ -64,7 +64,7 @@ plus_record_end(PyObject *op)
     return (PyObject **)((char *)op + Py_TYPE(op)->tp_basicsize);
 }
 
-/* ---- record.c: life ------------------------------------------------------------------------------- */
+/* ---- record.c: life cycle ------------------------------------------------------------------------- */
 
 /* A new record without any field set; NULL with an exception.  The class must be sealed. */
 PyObject *

@@ -296,7 +296,7 @@ static PyType_Spec frozen_spec = {
     .slots = frozen_slots,
 };
 
-/* ---- a class is sealed ---------------------------------------------------------------------------- */
+/* ---- sealing a class ------------------------------------------------------------------------------ */
 
 /* True if an instance has only the fields. */
 static bool

@@ -63,7 +63,7 @@ offset_of(Frame *frame)
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* ---- what a frame owns ----------------------------------------------------------------------- */
+/* ---- references of a frame ------------------------------------------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030E0000
 
@@ -363,7 +363,7 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 
 #endif
 
-/* ---- what a frame says ----------------------------------------------------------------------- */
+/* ---- reading a frame ------------------------------------------------------------------------- */
 
 struct plus_frames
 plus_frames_of_thread(PyThreadState *tstate)
@@ -481,7 +481,7 @@ plus_frames_object(const struct plus_frames *frames)
     return (PyObject *)made;
 }
 
-/* ---- whether it is so ------------------------------------------------------------------------ */
+/* ---- proof ----------------------------------------------------------------------------------- */
 
 static bool
 read_frame(Frame *frame, Frame *copy)

@@ -240,7 +240,7 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
         write_variable(code, kinds, oparg & 15, stack[depth - 2]);
         break;
 #endif
-    /* ---- what is there already ---- */
+    /* ---- moves -------------------- */
     case COPY:
         *top = stack[depth - oparg];
         break;
@@ -286,7 +286,7 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
             stack[depth - 1] = PLUS_KIND_OBJECT;
         }
         break;
-    /* ---- what is called ---- */
+    /* ---- calls ------------- */
     case PUSH_NULL:
         *top = PLUS_KIND_NONE;
         break;

@@ -511,7 +511,7 @@ plus_pystate_clear(struct plus_pystate *state)
 #endif
 }
 
-/* ---- whether it is so ---- */
+/* ---- proof --------------- */
 
 struct seen {
     PyThreadState *tstate;

@@ -357,7 +357,7 @@ plus_class_has_plain_names(PyTypeObject *type)
     return plain;
 }
 
-/* ---- how well that is used ------------------------------------------------------------------------ */
+/* ---- memory use of dicts and sets ----------------------------------------------------------------- */
 
 bool
 plus_type_shares_keys(PyTypeObject *type)
@@ -500,7 +500,7 @@ plus_table_of(PyObject *op, struct plus_table *table)
     return PyAnySet_Check(op) && read_set((PySetObject *)op, table);
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 static bool
 can_read(const void *address, size_t size)

@@ -50,7 +50,7 @@ plus_class_attribute(PyTypeObject *type, const char *name);
 bool
 plus_class_has_plain_names(PyTypeObject *type);
 
-/* ---- how well that is used ------------------------------------------------------------------------- */
+/* ---- memory use of dicts and sets ------------------------------------------------------------------ */
 
 /* The interpreter shares at most this number of names among the instances of a class. */
 #define PLUS_SHARED_NAMES 30

@@ -50,7 +50,7 @@ plus_numpy_array_visit(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 static bool
 is_as_said(PyObject *numbers, PyObject *view)

@@ -188,7 +188,7 @@ plus_parts_of(const struct plus_measuring *how, PyObject *op)
     return parts;
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 /* The result of sys.getsizeof(); -1 with an exception. */
 static Py_ssize_t

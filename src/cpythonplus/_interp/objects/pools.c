@@ -42,7 +42,7 @@ plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count)
     return plus_read_ranges(headers_at, count, headers);
 }
 
-/* ---- whether pools are as they are known ---------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 /* The words that PYTHONMALLOC=debug puts before and behind a block. */
 #define HOOK_BEFORE_BYTES ((uintptr_t)2 * sizeof(size_t))

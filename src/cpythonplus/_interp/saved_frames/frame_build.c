@@ -110,7 +110,7 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
     return item;
 }
 
-/* ---- whether it can go on ------------------------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------------------------------- */
 
 static int
 bad(const char *why)

@@ -78,7 +78,7 @@ is_generators(const Frame *frame)
     return frame->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/* ---- refusing by name -------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------- */
 
 static PyObject *
 name_of(PyObject *callable)
@@ -132,7 +132,7 @@ refuse_call(const struct capture *capture, const struct standing *at, PyObject *
     return -1;
 }
 
-/* ---- what is on the operand stack --------------------------------------------------------------- */
+/* ---- operands ----------------------------------------------------------------------------------- */
 
 /* The operand, borrowed; NULL if the slot is empty or holds no object. */
 static PyObject *
@@ -293,7 +293,7 @@ operands_are_gone(const struct standing *at)
 #endif
 }
 
-/* ---- what C code may do in between ------------------------------------------------------------- */
+/* ---- C code between two functions -------------------------------------------------------------- */
 
 /* Set by plus_capture_prepare() and never freed. */
 static PyObject *partial; /* the class functools.partial */

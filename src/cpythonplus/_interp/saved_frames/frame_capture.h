@@ -1,4 +1,4 @@
-/* What a parked tasklet's functions, or a generator, need to go on elsewhere.
+/* The state of a parked tasklet's functions, or of a generator, for going on elsewhere.
  *
  * Callers hold the GIL and have proven PLUS_FACT_FRAMES and PLUS_FACT_OPERANDS.  Capturing changes nothing: the
  * captured functions go on as before.

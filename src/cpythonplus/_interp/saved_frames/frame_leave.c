@@ -90,8 +90,8 @@ set_code(Frame *frame, PyObject *twin)
 #endif
 }
 
-/* True if nobody else refers to the frame object and it holds no data of its own: the interpreter makes it anew on
- * demand. */
+/* True if there is no other reference to the frame object and it holds no data of its own: the interpreter makes it
+ * anew on demand. */
 static bool
 is_idle(const PyFrameObject *object)
 {
@@ -172,7 +172,7 @@ plus_frames_call_operands(const struct plus_frames *frames)
     return all;
 }
 
-/* ---- whether it is so ---------------------------------------------------------------------------- */
+/* ---- proof --------------------------------------------------------------------------------------- */
 
 #define SOURCE                                                                                     \
     "def probe(first, look):\n"                                                                    \

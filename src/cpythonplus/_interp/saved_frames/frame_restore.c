@@ -157,7 +157,7 @@ prepare(void)
     return helper != NULL && relinking != NULL;
 }
 
-/* ---- what the innermost call gives ---------------------------------------------------------------- */
+/* ---- the result of the innermost call ------------------------------------------------------------- */
 
 /* A StopIteration from the iterator of a `for` ends the loop. */
 static PyObject *
@@ -613,7 +613,7 @@ go_on_at(struct chain *chain, char *room)
 
 #endif
 
-/* ---- where there is room -------------------------------------------------------------------------- */
+/* ---- room for the frames -------------------------------------------------------------------------- */
 
 static PyObject *
 go_on_in_chunk(struct chain *chain, void *memory, size_t bytes)
@@ -668,7 +668,7 @@ plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(v
     return result;
 }
 
-/* ---- whether it is so ---------------------------------------------------------------------------- */
+/* ---- proof --------------------------------------------------------------------------------------- */
 
 struct asked {
     bool fits;

@@ -216,7 +216,7 @@ class Memory:
         return own, of_files
 
     def _entries(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the pages of the range that the kernel knows anything about."""
+        """Yield the pages of the range that have an entry."""
         for first in range(start // PAGE_BYTES, end // PAGE_BYTES, _ENTRIES_AT_ONCE):
             count = min(_ENTRIES_AT_ONCE, end // PAGE_BYTES - first)
             try:

@@ -29,7 +29,7 @@ class Category(enum.StrEnum):
     NEW_PAGES = "new pages"
     """Not there in the reference: allocated after the fork."""
     FILE_PAGES = "file pages"
-    """Of a file, and mapped by no other process at the moment; nothing was copied."""
+    """Pages of a file that no other process maps at the moment; nothing was copied."""
     STACKS = "stacks"
     """Stacks of threads, and the frames of Python functions."""
     LIBRARY_DATA = "library data"
@@ -177,7 +177,7 @@ class Reader:
         now, then = self._now.words(block.address, count), self._then.words(block.address, count)
         return self._block(block, now, then, Category.C_HEAP)
 
-    # ---- what a block holds ---------------------------------------------------------------------
+    # ---- contents of a block --------------------------------------------------------------------
 
     def _new(self, block: Block, words: Sequence[int]) -> "_Fields":
         kind = self._now_objects.in_block(words)

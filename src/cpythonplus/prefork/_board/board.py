@@ -112,8 +112,8 @@ class MasterRow:
     """The master, as it last described itself; zeros before that.
 
     prepares, refused: how often it was prepared for forking, and how often it was not prepared
-    again although its heap had grown.  prepare_ns: how long preparing took together.
-    immortal_bytes: what it made immortal.  The others: as in `sharing`.
+    again although its heap had grown. prepare_ns: the time of all preparations. immortal_bytes: the
+    size of the objects that it made immortal.  The others: as in `sharing`.
     """
 
     prepares: int = 0
@@ -131,11 +131,11 @@ _MASTER_NUMBERS = len(fields(MasterRow))
 
 @dataclass(frozen=True, slots=True)
 class BoardSnapshot:
-    """What stood on the board at one moment.
+    """The contents of the board at one moment.
 
-    workers: the longest there first; one that has ended stays until somebody says so.  restarts:
-    how many workers have ended, for each of REASONS.  requests, gil_waits, gil_wait_ns: of all
-    workers there ever were.  turn_pid: who may leave now, 0 for nobody.  master: its own numbers.
+    workers: the oldest first; one that has ended stays until its end is reported. restarts: how
+    many workers have ended, for each of REASONS. requests, gil_waits, gil_wait_ns: of all workers
+    so far. turn_pid: the worker that may leave now, 0 for none. master: its own numbers.
     """
 
     workers: tuple[WorkerRow, ...]
@@ -308,12 +308,13 @@ class Board:
         """Take the worker `pid`, which has ended, off the board; count a restart; return why.
 
         how: one of REASONS, if the master knows; the wait status that `os.waitpid` gave; or None,
-        where the server does not tell.  Of a status, what the worker noted itself counts first, see
-        `endings.reason_of_status` for the rest.  A worker that is not on the board (it ended before
-        it had claimed a slot) is counted too.  Call it once for each worker.
+        if the server does not tell.  The worker's own reason wins over a status, see
+        `endings.reason_of_status`.  A worker that is not on the board (it ended before it had
+        claimed a slot) is counted too.  Call it once for each worker.
 
-        Never raises BoardBusy, and may be called in a signal handler: what cannot be done now is
-        done by the next call of this process that changes the board.  ValueError: another reason.
+        Never raises BoardBusy, and may be called in a signal handler: a change that is impossible
+        now is made by the next call of this process that changes the board.  ValueError: another
+        reason.
         """
         reason = how if isinstance(how, str) else self._reason(pid, how)
         self._local().to_end.append((pid, code_of(reason)))
@@ -323,8 +324,8 @@ class Board:
     def sweep(self) -> int:
         """Take off all workers whose process has ended; return how many there were.
 
-        For servers that do not report each end.  They are counted under what they noted, or "exit".
-        An end that is reported afterwards is not counted again.
+        For servers that do not report each end.  They are counted under the reason that they noted,
+        or "exit".  An end that is reported afterwards is not counted again.
         """
         return self._change(self._sweep)
 
@@ -341,7 +342,7 @@ class Board:
             if self._table.sequence() == sequence:
                 return _snapshot(table, numbers, MasterRow(*self._master.read()))
 
-    # ---- one at a time ---------------------------------------------------------------------------
+    # ---- turns -----------------------------------------------------------------------------------
 
     def take_turn(self, pid: int) -> bool:
         """Return whether the worker `pid` may leave now: if so, no other one may.

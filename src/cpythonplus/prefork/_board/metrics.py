@@ -406,7 +406,7 @@ def _response(request: bytes, render: Render) -> bytes:
         return _message("404 Not Found", b"the metrics are at /metrics\n")
     try:
         answer = _message("200 OK", render().encode())
-    except Exception:  # noqa: BLE001  # somebody's function; the thread has to go on
+    except Exception:  # noqa: BLE001  # any error of the user's function; the thread has to go on
         _log.exception("the metrics could not be rendered")
         answer = _message("500 Internal Server Error", b"see the server's log\n")
     return answer if method == "GET" else answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"

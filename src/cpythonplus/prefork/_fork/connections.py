@@ -237,7 +237,7 @@ def _cut_sockets(chosen: dict[str, list[int]], dead: int) -> None:
             # Otherwise the peer's address has no listener now, and the datagrams stay shared.
 
 
-# ---- looking ------------------------------------------------------------------------------------
+# ---- finding descriptors ------------------------------------------------------------------------
 
 
 def _descriptors() -> dict[str, list[int]]:
@@ -372,7 +372,7 @@ def _peer_inode(inode: int) -> int:
     raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
 
 
-# ---- putting something else there ---------------------------------------------------------------
+# ---- replacing descriptors ----------------------------------------------------------------------
 
 
 def _put(new: int, numbers: list[int], *, keep: bool = False) -> None:

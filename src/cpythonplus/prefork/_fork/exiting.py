@@ -36,9 +36,9 @@ def fast_exit(status: object = 0) -> NoReturn:
 
     Waits for the threads that are not daemons, calls all `atexit` functions, writes out what open
     files and the standard streams have buffered, deletes the `NamedTemporaryFile`s that this
-    process made, then ends at once (`os._exit`).  What does not happen: `finally` and `with` blocks
-    around the call are not left, finalisers of objects that still exist are not called (`__del__`,
-    `finally` in suspended generators), nor C libraries' exit functions.
+    process made, then ends at once (`os._exit`).  The `finally` and `with` blocks around the call
+    are not run, and neither are the finalisers of existing objects (`__del__`, `finally` in
+    suspended generators) and the exit functions of C libraries.
 
     Not for exit functions (`atexit.register(fast_exit)`): those that ran already would run again,
     and the status of the process is not known there.  Called while it is at work, by a signal
@@ -73,7 +73,7 @@ def end_lightly() -> None:
     first call of the interpreter's end, in this process.
     """
     global _light_shutdown  # noqa: PLW0603
-    original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # what CPython calls
+    original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # CPython calls it
     if original is _light_shutdown:
         return  # inherited
 
@@ -189,7 +189,7 @@ def _flush_standard_streams() -> bool:
             continue
         try:
             stream.flush()
-        except Exception as error:  # noqa: BLE001  # whatever somebody's stream raises
+        except Exception as error:  # noqa: BLE001  # any error of the program's stream
             if stream is sys.stdout:
                 done = False
                 _tell(error, stream)

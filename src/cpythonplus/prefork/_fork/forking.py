@@ -24,21 +24,21 @@ _child_of = 0  # the parent of this process, once child() was called here
 def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have the first `os.fork` of this process preceded by `prepare`, and each followed by `child`.
 
-    Call it when what the children are to share is there.  Later forks prepare again when the heap
+    Call it when the objects that the children share exist.  Later forks prepare again when the heap
     has grown noticeably, and only as far as `prepare_again` allows.  May be called again, with
     other options: then the next fork is a first one.
 
-    What is no fork of a worker is left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
+    Forks that make no worker are left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
     also through `pty.fork`.  With CPYTHONPLUS_DISABLE set it does nothing.
 
     Args:
         options: fields of `Options`; what is not given is what the environment says.  `gil` and
             `threads` are off unless asked for.
 
-    Raises ValueError for a wrong value or for what a plain fork cannot have, TypeError for what is
-    no option.
+    Raises ValueError for a wrong value or for an option that a plain fork cannot have, TypeError
+    for an unknown option.
     """
-    from cpythonplus.prefork._engine import Engine  # large, and needed by those only who fork
+    from cpythonplus.prefork._engine import Engine  # large, and only needed by processes that fork
 
     chosen = refuse(replace(read("os.fork"), **options), "os.fork")
     if not skipped("prefork.install()"):
@@ -46,12 +46,12 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
 
 
 def uninstall() -> None:
-    """Undo `install`; what was made immortal stays immortal."""
+    """Undo `install`; immortal objects stay immortal."""
     forget()
 
 
 def watch(engine: "Engine", package: str = "") -> None:
-    """Use `engine` for the forks that modules of `package` make; empty: those of all others."""
+    """Use `engine` for the forks that modules of `package` make; empty: for all other forks."""
     global _registered  # noqa: PLW0603
     _engines[package] = engine
     if not _registered:

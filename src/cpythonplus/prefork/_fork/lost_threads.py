@@ -45,7 +45,7 @@ _COME_BACK = re.compile(
 )
 """Libraries of C and names of Python's threads that have fork handlers."""
 _STARTED_AGAIN = {("trytond.status", "dumper")}
-"""Functions of threads, with their modules, that are started again where the pid is a new one."""
+"""Functions of threads, with their modules, that are started again if the pid is a new one."""
 
 
 def comes_back(thread: Thread) -> bool:
@@ -131,7 +131,7 @@ class LostThreads:
         return ", ".join(text if count == 1 else f"{count} like {text}" for text, count in told)
 
 
-# ---- libraries: which threads one has, and its way to begin with none ---------------------------
+# ---- libraries: the threads of their objects, and how to renew these ----------------------------
 
 
 def _executors_threads(executor: Any) -> list[Any]:  # noqa: ANN401

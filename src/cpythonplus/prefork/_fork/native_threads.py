@@ -63,11 +63,11 @@ class Thread:
 def threads_of(pid: int = 0) -> list[Thread]:
     """Return the threads of a process by their number: at most 256 of them.
 
-    pid: 0 for this process, and then the calling thread is left out.  Of another process, whose
-    memory this one has to be allowed to read, a thread is taken for Python's by its stack.
+    pid: 0 for this process, and then the calling thread is left out.  In another process, whose
+    memory this one must be allowed to read, Python's threads are recognised by their stacks.
 
     Raises nothing; an unreadable thread is left out.  Takes about a millisecond for each thread,
-    and at most 100 ms more where threads run.
+    and at most 100 ms more if threads run.
     """
     process = Path("/proc", str(pid or os.getpid()))
     try:

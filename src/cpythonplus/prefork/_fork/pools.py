@@ -127,7 +127,7 @@ def instances(name: str, kind: object) -> Iterator[Any]:
             yield pool
 
 
-# ---- libraries: each closes one pool, and returns how much there was to close --------------------
+# ---- libraries: each function closes one pool, and returns the number of its connections ---------
 
 
 def _close_engine(engine: Any) -> int:  # noqa: ANN401  # SQLAlchemy's

@@ -63,19 +63,19 @@ _GRACE_S = 1.0  # the longest wait at the end for a file that another thread hol
 
 @dataclass(frozen=True, slots=True)
 class PrepareReport:
-    """What one call of `prepare` did.
+    """The results of one call of `prepare`.
 
     Attributes:
         immortal: whether objects were made immortal, and not only frozen.
         objects: how many objects this call made immortal.
-        bytes: what those occupy themselves, in bytes; tables of dicts and sets are estimated.
+        bytes: the size of these objects, in bytes; tables of dicts and sets are estimated.
         kept_mortal: how many objects were kept mortal, by reason.
         filled_bytes: free blocks that were taken for good, in bytes.
         frozen: how many objects the garbage collector leaves alone from now on.
         seconds: the whole call, with the warm-up.
         note: what could not be done, and why; or empty.
-        budget_left_bytes: what later calls through the same `Budget` may make immortal; None when
-            `prepare` was called itself, which has no limit.
+        budget_left_bytes: the bytes that later calls through the same `Budget` may make immortal;
+            None if `prepare` was called itself, which has no limit.
     """
 
     immortal: bool
@@ -103,13 +103,13 @@ class PrepareReport:
 
 @dataclass(frozen=True, slots=True)
 class PrepareStatistics:
-    """What all calls of `prepare` did, in this process and in those that it was forked from.
+    """The results of all calls of `prepare`, in this process and in those that it was forked from.
 
     Attributes:
         prepares: how many calls came to their end.
-        seconds: what they took together, with the warm-ups that they called.
+        seconds: the time that they took together, with the warm-ups that they called.
         objects: how many objects they made immortal.
-        immortal_bytes: what those occupy themselves; see `PrepareReport.bytes`.
+        immortal_bytes: the size of these objects; see `PrepareReport.bytes`.
         filled_bytes: free blocks that were taken for good.
         refused: how often a `Budget` did not prepare again although the heap had grown: what was
             new then is not shared.
@@ -127,7 +127,7 @@ _statistics = PrepareStatistics()
 
 
 def statistics() -> PrepareStatistics:
-    """Return what all calls of `prepare` did until now."""
+    """Return the results of all calls of `prepare` until now."""
     return _statistics
 
 
@@ -150,21 +150,21 @@ def prepare(
 ) -> PrepareReport:
     """Make this process ready to be forked, right before it is.
 
-    Runs `warm_up`, collects garbage, writes out what open files have buffered (a child would write
-    it once more), makes every object immortal, freezes the heap (`gc.freeze`) and takes the free
-    blocks of half-used memory pools.  May be called again: then what is new since the last call is
+    Runs `warm_up`, collects garbage, writes out the buffers of open files (a child would write them
+    once more), makes every object immortal, freezes the heap (`gc.freeze`) and takes the free
+    blocks of half-used memory pools.  May be called again: then new objects since the last call are
     added.
 
     Kept mortal are objects of types with a finaliser (open files, sockets, generators, `__del__`),
-    those that hold something else than memory (a mmap, a database connection, a memoryview: types
+    those that hold other resources than memory (a mmap, a database connection, a memoryview: types
     written in C with a `close` or `release`), exceptions with their tracebacks and frames, objects
     that a weak reference with a callback points to (`weakref.finalize`, `WeakValueDictionary`), and
     those that you name.
 
     Args:
-        warm_up: called first, without arguments: let it do what a worker does, so that caches fill
-            and bytecode specialises once, in memory that is shared.  What it raises ends the call,
-            before anything was changed.
+        warm_up: called first, without arguments: let it do a worker's work, so that caches fill and
+            bytecode specialises once, in shared memory.  Its exceptions end the call, before
+            anything was changed.
         immortal: make objects immortal, where the interpreter can: CPython 3.12 or later.
         fill_pools: take the free blocks of half-used pools, so that children allocate on new pages.
         keep_mortal: called with each class; those for which it returns true, and their subclasses,
@@ -172,10 +172,10 @@ def prepare(
 
     Returns a report.  Raises nothing but what `warm_up` and `keep_mortal` raise.
 
-    An immortal object is never freed: what the program drops later stays allocated in every
-    process, and what hangs on it too.  So a process that prepares again and again, and replaces
-    what it holds meanwhile, grows each time: see `Budget`.  The reference says what else is
-    different.
+    An immortal object is never freed: if the program drops it later, it stays allocated in every
+    process, with all that it refers to.  So a process that prepares again and again, and replaces
+    its objects meanwhile, grows each time: see `Budget`.  The reference lists the other
+    differences.
     """
     return _prepare(warm_up, immortal=immortal, fill_pools=fill_pools, keep_mortal=keep_mortal)
 
@@ -277,11 +277,12 @@ def has_grown() -> bool:
 class Budget:
     """Prepares a process once, and again only within a limit.
 
-    What is immortal is never freed.  A parent that holds other things at each fork (batches of
-    work, a cache that is refreshed) would so keep all of them for ever if it were prepared before
+    Immortal objects are never freed.  A parent that holds other objects at each fork (batches of
+    work, a cache that is refreshed) would keep all of them for ever if it were prepared before
     each.  A budget prepares before the first fork; later only as long as it has bytes left, and
-    never makes more than those immortal.  Then it refuses: the children share what was there at the
-    last time, and the rest as in stock Python, page by page until somebody writes to it.
+    never makes more than those immortal.  Then it refuses: the children share the objects of the
+    last preparation, and the rest as in stock Python, page by page until one of the processes
+    writes to it.
 
     One for each place that forks, made in the parent; forked children go on with what it has left.
     Any thread may ask; while one prepares the others are not kept waiting, and fork without.
@@ -291,7 +292,7 @@ class Budget:
         """Allow `again_bytes` to all calls after the first one together.
 
         again_bytes: 0: prepare once.  None: as many bytes as the first call made immortal, so that
-        what is immortal is at most twice the heap that was there at first.
+        immortal objects take at most twice the first heap.
 
         Raises ValueError when it is negative.
         """
@@ -305,7 +306,7 @@ class Budget:
 
     @property
     def left_bytes(self) -> int | None:
-        """What later calls may make immortal together; None before the first one."""
+        """The bytes that later calls may make immortal together; None before the first one."""
         return self._left_bytes
 
     @property
@@ -320,9 +321,9 @@ class Budget:
         fill_pools: bool = True,
         keep_mortal: Callable[[type], bool] | None = None,
     ) -> PrepareReport | None:
-        """Prepare, if the heap has grown since the last time and something is left for that.
+        """Prepare, if the heap has grown since the last time and the budget is not spent.
 
-        The arguments are those of `prepare`; so is what it raises, and then nothing is spent.
+        The arguments and exceptions are those of `prepare`; after an exception nothing is spent.
 
         Returns the report, or None when nothing was done: the heap had not grown, another thread is
         at it, or the budget refused, which `statistics` counts.
@@ -445,7 +446,7 @@ def _is_binary(file: io.IOBase) -> bool:
 def _is_closed(file: io.IOBase) -> bool:
     try:
         return file.closed
-    except Exception:  # noqa: BLE001  # detached, never initialised, or somebody's property
+    except Exception:  # noqa: BLE001  # detached, never initialised, or a failing property
         return True
 
 

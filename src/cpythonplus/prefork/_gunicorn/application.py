@@ -4,7 +4,7 @@ A setting that subclasses gunicorn's works on the command line, in GUNICORN_CMD_
 in a configuration file.  Importing this module adds them to those that gunicorn knows.
 """
 
-# What a configuration file holds can be anything.
+# A configuration file can hold any object.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _Parser(argparse.ArgumentParser):
     words: Sequence[str] = ()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args`; without them `words`, where argparse would take those of sys.argv."""
+        """Parse `args`; without them `words`, instead of argparse's default, sys.argv."""
         return super().parse_args(self.words if args is None else args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -202,7 +202,7 @@ class Application(WSGIApplication):
             self.load_config()
             if hasattr(self.cfg, "validate"):
                 self.cfg.validate()
-        except Exception as error:  # noqa: BLE001  # as gunicorn: whatever they can raise
+        except Exception as error:  # noqa: BLE001  # as gunicorn: any error of them
             _end(str(error) or type(error).__name__, _FAILED_STATUS)
         self._choose()
 
@@ -225,7 +225,7 @@ class Application(WSGIApplication):
         self._default("control_socket_disable", unless="control_socket")
 
     def _default(self, name: str, *, unless: str = "") -> None:
-        """Switch a setting of gunicorn on, if it has it; not where it, or `unless`, was given."""
+        """Switch a setting of gunicorn on, if it exists and neither it nor `unless` was given."""
         if name in self.cfg.settings and not self.cfg.given & {name, unless}:
             self.cfg.settings[name].value = True
             self.cfg.changed.append(name)
@@ -234,7 +234,7 @@ class Application(WSGIApplication):
         """Return the application; one that cannot be loaded ends the start with one line."""
         try:
             return super().load()
-        except Exception as error:  # whatever its code raises
+        except Exception as error:  # any error of its code
             if self.cfg.reload and isinstance(error, SyntaxError):
                 raise  # gunicorn shows it to the clients, and waits for the next change
             if self.cfg.loglevel.lower() == "debug":

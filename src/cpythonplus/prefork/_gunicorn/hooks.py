@@ -120,7 +120,7 @@ def _guarded(theirs: Callable[..., object]) -> Callable[..., object]:
                 return
             with Guard(server.log, "the hook worker_exit", passing=(HaltServer,)):
                 theirs(server, worker)
-        except Exception:  # whatever the user's hook raises
+        except Exception:  # any error of the user's hook
             worker.log.warning("Exception during worker exit", exc_info=True)
 
     return guarded

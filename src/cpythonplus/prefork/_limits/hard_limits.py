@@ -190,7 +190,7 @@ class HardLimits:
         finally:
             os._exit(_FAILED_STATUS)
 
-    # ---- where requests are ---------------------------------------------------------------------
+    # ---- places of requests ---------------------------------------------------------------------
 
     def _told(self, key: Key, entry: tuple[float, str, str]) -> str:
         began_s, *request = entry
@@ -198,7 +198,7 @@ class HardLimits:
         place = "an unknown place"
         with suppress(
             Exception
-        ):  # what is awaited can be anything; the worker is ended all the same
+        ):  # an awaited object can be of any kind; the worker is ended all the same
             place = _place(_frames_of(key))
         return f"{words} for {monotonic() - began_s:.1f} s, at {place}"
 

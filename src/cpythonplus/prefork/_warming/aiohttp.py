@@ -89,7 +89,7 @@ class AiohttpSession:
         try:
             if self._runner is not None:
                 self._loop.run(self._runner.cleanup(), limit_s)
-        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
+        except (Exception, TooLong) as error:  # noqa: BLE001  # any error of the application
             self._tell(f"the warm-up's clean-up of the application: {in_one_line(error)}")
         finally:
             self._loop.close()

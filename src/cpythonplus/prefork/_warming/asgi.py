@@ -81,7 +81,7 @@ class AsgiSession:
         try:
             if self._lifespan is not None and self._lifespan.is_there:
                 self._loop.run(self._lifespan.stop(), limit_s)
-        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
+        except (Exception, TooLong) as error:  # noqa: BLE001  # any error of the application
             self._tell(f"the warm-up's shut-down of the application: {in_one_line(error)}")
         finally:
             self._loop.close()
