@@ -14,8 +14,8 @@
  * Up to 3.13 and inside of C, the evaluation loop has the stack's height in a register.  The height before the
  * instruction in progress follows from the bytecode (stack_depth.c).  If that is a call, its operands are on top:
  *
- *     variables | what lies below ............ | callable, self or NULL, arguments
- *                 owned until the call's end     owned until the function returns; then let go one by one, while
+ *     variables | the operands below it ...... | callable, self or NULL, arguments
+ *                 owned until the call's end     owned until the function returns; then dropped one by one, while
  *                 and beyond                     the frame looks as it did, and finalisers run
  *
  * No field tells whether the function has returned.  The tasklet was parked in the innermost frame, and the caller
