@@ -62,8 +62,7 @@ class UnsafeFileError(PermissionError):
         super().__init__(errno.EPERM, message)
 
 
-# ---- for other modules
-# ----------------------------------------------------------------------------
+# ---- for other modules --------------------------------------------------------------------------
 
 
 def replace_file(
@@ -71,11 +70,13 @@ def replace_file(
 ) -> None:
     """Put `data` into the file at `path` as a whole: a reader sees the old or the new contents.
 
-    It is on the disk when this returns. mode: of the new file, independent of the umask; it never
-    has wider permissions before. keep_owner: whether an existing file keeps its owner and, if that
-    is allowed, its group. By default it does, but a file that only its owner may read does not go
-    to another user who may have put one there. follow: a link there is followed if no other user
-    can have put it there; otherwise it is replaced.
+    It is on the disk when this returns.
+    mode: of the new file, independent of the umask; it never has wider permissions before.
+    keep_owner: whether an existing file keeps its owner and, if that is allowed, its group. By
+    default it does, but a file that only its owner may read does not go to another user who may
+    have put one there.
+    follow: a link there is followed if no other user can have put it there; otherwise it is
+    replaced.
 
     Raises OSError, whose `filename` is the path: UnsafeFileError for a link of another user, and
     for a file whose owner would lose it.
@@ -518,8 +519,7 @@ def _sync_folder(folder: int) -> None:
         os.close(file)
 
 
-# ---- files of killed writers
-# ----------------------------------------------------------------------
+# ---- files of killed writers --------------------------------------------------------------------
 
 
 def _lock(file: int) -> bool:

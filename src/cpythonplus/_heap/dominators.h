@@ -29,7 +29,7 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
  * reached nodes, each after its dominator; `*reached` is their number.  Time is proportional to edges times the
  * logarithm of nodes; memory is 28 bytes a node; the C stack does not grow.  0, or -ENOMEM.
  *
- * The algorithm is that of T.  Lengauer and R.  E.  Tarjan, "A fast algorithm for finding dominators in a flowgraph",
+ * The algorithm is that of T. Lengauer and R. E. Tarjan, "A fast algorithm for finding dominators in a flowgraph",
  * ACM TOPLAS 1 (1979), in its simple form: paths are compressed, trees are not balanced. */
 int
 plus_graph_dominators(const struct plus_graph *graph, const struct plus_roots *roots,

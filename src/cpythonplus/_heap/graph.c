@@ -1,4 +1,4 @@
-/* Tarjan's algorithm (SIAM J.  Comput.  1, 1972, 146-160), with a stack of its own instead of recursion: cyclic garbage
+/* Tarjan's algorithm (SIAM J. Comput. 1, 1972, 146-160), with a stack of its own instead of recursion: cyclic garbage
  * may be a chain of a million objects. */
 #include "graph.h"
 

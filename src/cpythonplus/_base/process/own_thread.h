@@ -1,7 +1,7 @@
 /* Threads of our own: starting and ending them, and keeping them out of the program's way.
  *
- * All signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H` and
- * debuggers.  Python does not know them until they make a thread state; this code knows nothing of Python.
+ * All signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H`
+ * and debuggers.  Python does not know them until they make a thread state; this code knows nothing of Python.
  *
  *     static void work(struct plus_own_thread *self)
  *     {

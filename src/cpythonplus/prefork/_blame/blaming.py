@@ -105,7 +105,8 @@ def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15
     reference: the process that it was forked from (None: its parent), whose memory still shows the
     former contents; its own later changes cannot be told from the worker's.  A worker whose parent
     has ended has another by then, mostly process 1, which shows nothing: the note, or the
-    PermissionError, says so. top: how many types and modules are named.
+    PermissionError, says so.
+    top: how many types and modules are named.
 
     Nothing is attached to, stopped or written.  Both processes must belong to the same user; if a
     third process asks, changes by the examination itself are not in the answer.  Types and fields

@@ -1,8 +1,8 @@
 """The recipe of 2017: no garbage collection in the workers at all.
 
 Instagram's engineers turned the collector off, for it wrote to every object's header and so made
-shared pages private; `gc.disable()` was not enough, since a library turned it on again (C.  Wu and
-M.  Ni, "Dismissing Python Garbage Collection at Instagram", 2017).  `gc.freeze` and immortal
+shared pages private; `gc.disable()` was not enough, since a library turned it on again (C. Wu and
+M. Ni, "Dismissing Python Garbage Collection at Instagram", 2017).  `gc.freeze` and immortal
 objects are the better answer if they exist: cycles are then still found.
 """
 

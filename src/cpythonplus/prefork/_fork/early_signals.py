@@ -4,7 +4,7 @@ From the fork on a worker has its master's handlers, which note a signal for a l
 run here: a worker that is told to stop in its first moments would go on, and the server would stop
 only after its time limit.
 
-    master   block       the mask of what is forked now holds the signals back
+    master   block       the mask of the forked process holds the signals back
     worker   keep        handlers of ours, which remember; the mask as it was
              hand_over   the worker's own handlers, which get what was remembered
 
