@@ -30,9 +30,9 @@ _CAUSES = 2
 class ServerProcess(Data):
     """A process of the server.
 
-    role: master, mold or worker. generation: the number of the workers that a mold forks; for a
-    worker, the generation of its mold, or 0 if the master forked it. requests: the number answered.
-    private_bytes: pages that no other process maps. causes: the main reasons for them, with their
+    role: master, mold or worker.  generation: for a mold, that of the workers that it forks; for a
+    worker, that of its mold, or 0 if the master forked it.  requests: the number answered.
+    private_bytes: pages that no other process maps.  causes: the main reasons for them, with their
     bytes; empty if there was no time to look, or nothing to compare with.
     """
 

@@ -10,8 +10,8 @@
 struct plus_heap_report {
     Py_ssize_t objects; /* made immortal by this call */
     Py_ssize_t bytes;   /* of their own structures */
-    PyObject *
-        kept; /* list of (type, number kept mortal for it, number kept mortal for a weak reference) */
+    PyObject
+        *kept; /* list of (type, number that stayed mortal for it, number for a weak reference) */
     Py_ssize_t unheld; /* tuples and frozensets without a visible holder: mortal */
 };
 
