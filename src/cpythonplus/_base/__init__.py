@@ -1,4 +1,4 @@
-"""What several rooms need: errors here, and in C futexes, clocks and histograms."""
+"""The basis of the other folders: errors here, and in C futexes, clocks and histograms."""
 
 from cpythonplus._base.errors import UnsupportedPlatform
 

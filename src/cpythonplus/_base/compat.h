@@ -1,4 +1,4 @@
-/* What differs between CPython 3.11 and 3.15, in one place.  Public C API only. */
+/* The differences between CPython 3.11 and 3.15, in one place.  Public C API only. */
 #ifndef PLUS_BASE_COMPAT_H
 #define PLUS_BASE_COMPAT_H
 
@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#if PY_VERSION_HEX < 0x030C0000 /* as they were called before */
+#if PY_VERSION_HEX < 0x030C0000 /* the earlier names */
 #define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex
 #define PyUnstable_Code_GetExtra _PyCode_GetExtra
 #define PyUnstable_Code_SetExtra _PyCode_SetExtra
@@ -17,7 +17,7 @@
 #define PyAnyDict_Check PyDict_Check
 #endif
 
-#if PY_VERSION_HEX < 0x030C0000 /* the member types got their prefix in 3.12 */
+#if PY_VERSION_HEX < 0x030C0000 /* the names of member types got their prefix in 3.12 */
 #include <structmember.h>
 #define Py_T_PYSSIZET T_PYSSIZET
 #define Py_READONLY READONLY
@@ -33,8 +33,8 @@
 #define PLUS_COMPAT_BUILD "an ordinary build"
 #endif
 
-/* Debug builds load the extensions of ordinary ones as well.  This one looks into structures that differ, and does
- * not do what they assert.  With the GIL held. */
+/* Debug builds also load extensions of ordinary builds.  This extension reads structures that differ between them, and
+ * breaks assertions of debug builds.  GIL held. */
 static inline bool
 plus_compat_is_of_this_build(void)
 {
@@ -47,7 +47,7 @@ plus_compat_is_of_this_build(void)
 #endif
 }
 
-/* Whether the interpreter compiles what runs often: 1, 0, or -1 with an exception.  With the GIL held. */
+/* Whether the interpreter has an active JIT: 1, 0, or -1 with an exception.  GIL held. */
 static inline int
 plus_compat_has_jit(void)
 {
@@ -64,9 +64,9 @@ plus_compat_has_jit(void)
 #endif
 }
 
-/* What a build without a GIL refuses with, wherever this package would read the interpreter's private layouts, count
- * on reference counts or on standing still.  With PYTHON_GIL=1 too: the build decides, and a GIL that is on may be so
- * for the moment of an import only. */
+/* The refusal of a build without a GIL, for all code that reads private layouts of the interpreter, or relies on
+ * reference counts or on other threads standing still.  It applies with PYTHON_GIL=1 too: the build decides, as the GIL
+ * may be on only during an import. */
 #define PLUS_FREE_THREADED "a free-threaded build stores objects and reference counts differently"
 
 /* May be called without the GIL: reads one atomic word. */
@@ -76,25 +76,25 @@ plus_compat_is_finalizing(void)
 #if PY_VERSION_HEX >= 0x030D0000
     return Py_IsFinalizing() != 0;
 #else
-    return _Py_IsFinalizing() != 0; /* the same function before it got its public name in 3.13 */
+    return _Py_IsFinalizing() != 0; /* the same function, public since 3.13 */
 #endif
 }
 
-/* Whether references to it are not counted. */
+/* True if references to the object are not counted. */
 static inline bool
 plus_compat_is_immortal(PyObject *op)
 {
 #if PY_VERSION_HEX >= 0x030E0000
     return PyUnstable_IsImmortal(op) != 0;
 #elif PY_VERSION_HEX >= 0x030C0000
-    return _Py_IsImmortal(op) != 0; /* the same before it got its public name in 3.14 */
+    return _Py_IsImmortal(op) != 0; /* the same function, public since 3.14 */
 #else
     (void)op;
     return false;
 #endif
 }
 
-/* The exception that is set, taken away, with its traceback. */
+/* Clear the current exception and return it, with its traceback. */
 static inline PyObject *
 plus_compat_take_exception(void)
 {
@@ -114,7 +114,7 @@ plus_compat_take_exception(void)
 #endif
 }
 
-/* What an interpreter that finalises refuses with; borrowed. */
+/* The exception type for requests to an interpreter that finalises; borrowed. */
 static inline PyObject *
 plus_compat_finalization_error(void)
 {

@@ -1,10 +1,11 @@
-"""The contents of a file that somebody names: reading ends, and takes a bounded amount of memory.
+"""The contents of a file that a user names: reading ends, and takes a bounded amount of memory.
 
-A name may lead to anything. Read are regular files, and pipes that a program writes to (a shell's
-`<(command)`). A FIFO without a writer is not waited for, and devices such as /dev/zero are refused.
+A name may lead to any file. Only regular files are read, and pipes that a program writes to (a
+shell's `<(command)`). A FIFO without a writer is not waited for, and devices such as /dev/zero are
+refused.
 """
 
-# Part of the distribution in lint/, too, as a copy: it imports the standard library alone.
+# lint/ has a copy of this file: it imports only the standard library.
 
 import errno
 import os
@@ -22,7 +23,7 @@ MOST_BYTES = 64 << 20
 
 
 def contents(path: "AnyPath", most_bytes: int = MOST_BYTES) -> bytes:
-    """Return what is in a file. Raises OSError with `filename`, also for a longer one."""
+    """Return the contents of a file. Raises OSError with `filename`, also for a longer file."""
     parts = []
     with opened(path) as file:
         found = os.fstat(file.fileno())
@@ -52,7 +53,7 @@ def opened(path: "AnyPath") -> "FileIO":
 def _opened(path: str, flags: int) -> int:
     file = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)
     mode = os.fstat(file).st_mode
-    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # a folder is refused by `open`, in its own words
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):  # `open` refuses a folder, with its own message
         return file
     if stat.S_ISFIFO(mode):
         os.set_blocking(file, True)

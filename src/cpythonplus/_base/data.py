@@ -1,4 +1,4 @@
-"""What examinations and statistics return: frozen data with units, as JSON the same for all."""
+"""The results of examinations and statistics: frozen data with units, in one form as JSON."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 
-TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory that is examined
+TYPE_CHECKING = False  # as in typing, whose import would add to the examined memory
 if TYPE_CHECKING:
     from typing import Any
 
@@ -38,13 +38,13 @@ class Place:
     function: str = ""
 
     def __str__(self) -> str:
-        """Return `file:line`, as much of it as is known."""
+        """Return `file:line`, or the known part of it."""
         if not self.file:
             return "?"
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401  # whatever a field holds
+def _plain(value: Any) -> Any:  # noqa: ANN401  # any field
     if is_dataclass(value):
         return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.repr}
     if isinstance(value, Mapping):

@@ -1,24 +1,25 @@
-"""Files that are there whole or not at all, written past whatever somebody else put at their names.
+"""Files that exist whole or not at all, written safely against links that other users put there.
 
-All that is written at a name of the user's goes through here (tests/test_layering.py holds it);
-only the clock of `sites/`, which also works as a file alone, has a small writer of its own.
+All files with a name from the user are written by this module (tests/test_layering.py checks it);
+only the clock of `sites/`, which must work as a single file, has a small writer of its own.
 
     folder, through its links -> file without a name -> write -> owner, mode -> fsync
       -> a name -> rename -> fsync of the folder
 
 A file without a name (O_TMPFILE) is gone when its process is killed. linkat(2) gives it its name,
-and replaces nothing. So where there is an old file, the new one stands beside it as
-`.NAME.XXXXXXXX.new` between two system calls, whole and with its last mode, and a kill there leaves
-it. The next that writes NAME takes it away: whoever is alive holds a lock on his. Where a file
-system has no such files (NFS, FAT), that name is there from the beginning, never open to more.
+but replaces no file. So if there is an old file, the new one exists beside it as
+`.NAME.XXXXXXXX.new` between two system calls, whole and with its final mode, and a kill there
+leaves it. The next writer of NAME removes it: a living writer holds a lock on its file. If a file
+system has no files without a name (NFS, FAT), the new one has that name from the beginning, never
+with wider permissions.
 
-Rejected: a name made of the process's number, where whoever can write into the folder has put a
-link before; one name for all, which somebody else can occupy in /tmp; a handler that takes it away
-at a signal, which is the program's to set, and which SIGKILL does not call.
+Rejected: a name with the process's number, at which another user of the folder may have put a link;
+one fixed name, which another user can occupy in /tmp; a signal handler that removes the file, as
+handlers are the program's to set, and SIGKILL calls none.
 """
 
-# Part of the distributions in lint/ and sites/, too, as copies: no import but the standard library.
-# Used when the interpreter ends, and where a start is to be quick: no pathlib, contextlib, secrets.
+# lint/ and sites/ have copies of this file: it imports only the standard library. It is used at
+# the interpreter's end and in quick starts: no pathlib, contextlib, secrets.
 # ruff: noqa: PTH102, SIM105, PTH112, PTH116, PTH120, PTH123, PTH208
 
 from __future__ import annotations
@@ -50,32 +51,34 @@ _MOST_OF_A_NAME = 240
 """Bytes; file systems allow 255."""
 _TRIES = 8
 _NAME_STAYS = frozenset({errno.EBUSY, errno.EACCES, errno.EROFS, errno.EXDEV})
-"""A mount of a single file, or a file that may be changed in a folder that may not."""
+"""A mount of a single file, or a writable file in a folder that is not writable."""
 _NO_UNNAMED_FILES = frozenset({errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOSYS})
 
 
 class UnsafeFileError(PermissionError):
-    """What stands at a name may be somebody else's doing; `strerror` says it behind the name."""
+    """The file at a name may be another user's doing; `strerror` says so after the name."""
 
     def __init__(self, message: str) -> None:
         super().__init__(errno.EPERM, message)
 
 
-# ---- what others use ----------------------------------------------------------------------------
+# ---- for other modules --------------------------------------------------------------------------
 
 
 def replace_file(
     path: AnyPath, data: bytes, *, mode: int, keep_owner: bool | None = None, follow: bool = True
 ) -> None:
-    """Put `data` into the file at `path` as a whole: whoever opens it sees the old or the new.
+    """Put `data` into the file at `path` as a whole: a reader sees the old or the new contents.
 
     It is on the disk when this returns.
-    mode: of the new file, whatever the umask; nobody else can read it at any moment before.
-    keep_owner: whether an existing file keeps its owner and, where that is allowed, its group. By
-    default it does, but a file that only its owner may read is not given to whoever put one there.
-    follow: a link there is followed, where nobody else can have put it; otherwise it is replaced.
+    mode: of the new file, independent of the umask; it never has wider permissions before.
+    keep_owner: whether an existing file keeps its owner and, if that is allowed, its group. By
+    default it does, but a file that only its owner may read does not go to another user who may
+    have put one there.
+    follow: a link there is followed if no other user can have put it there; otherwise it is
+    replaced.
 
-    Raises OSError, whose `filename` is the path: UnsafeFileError for a link of somebody else, and
+    Raises OSError, whose `filename` is the path: UnsafeFileError for a link of another user, and
     for a file whose owner would lose it.
     """
     with _Place(path, follow=follow) as place:
@@ -86,17 +89,17 @@ def replace_file(
 
 
 def write_output(path: AnyPath, text: str) -> None:
-    """Write a report to where a user wants it, in UTF-8: to a file as a whole, or into a device.
+    """Write a report to the user's path, in UTF-8: to a file as a whole, or into a device.
 
-    A new file has the mode that the umask leaves; an old one is replaced and keeps mode and, where
-    that is allowed, owner, if nobody else could have put it there. One of the folder's owner stays
-    his, unless nobody but this user may read it. It is not brought to the disk: a report can be
-    made again, and the end of a program should not wait. A file of one's own whose name cannot be
-    given to another one, such as a mount of a single file, is written over.
+    A new file has the mode that the umask leaves; an old one is replaced and keeps its mode and, if
+    that is allowed, its owner, if no other user could have put it there. A file of the folder's
+    owner keeps that owner, unless only this user may read it. The report is not synced to the
+    disk: it can be made again, and the end of a program should not wait. If a file of this user
+    cannot be replaced, such as a mount of a single file, it is overwritten.
 
-    Devices, FIFOs and open descriptors (/dev/stdout) are written into; so is what a link leads
-    to. Neither is done for somebody else's in a folder that he can change: UnsafeFileError. A FIFO
-    that nobody reads is not waited for. Raises OSError, whose `filename` is the path.
+    Devices, FIFOs and open descriptors (/dev/stdout) are written into; links are followed. Neither
+    is done for a file of another user in a folder that this user can change: UnsafeFileError. A
+    FIFO without a reader is not waited for. Raises OSError, whose `filename` is the path.
     """
     data = text.encode("utf-8", "backslashreplace")
     with _Place(path) as place:
@@ -110,7 +113,7 @@ def write_output(path: AnyPath, text: str) -> None:
             mode = old.st_mode & 0o777 & ~_umask()
             old = old if mode & _OTHERS else None
         else:
-            old = None  # of anybody's who can write into /tmp
+            old = None  # any user of /tmp may have put it there
         try:
             place.put(data, mode, old, is_owned=False, sync=False)
         except OSError as error:
@@ -120,9 +123,9 @@ def write_output(path: AnyPath, text: str) -> None:
 
 
 def replace_link(path: AnyPath, target: str) -> None:
-    """Put a symbolic link to `target` at `path`, in the place of what is there. Raises OSError.
+    """Put a symbolic link to `target` at `path`, replacing a file there. Raises OSError.
 
-    Only for folders that nobody else can change: its name on the way is always the same.
+    Only for folders that no other user can change: its temporary name is always the same.
     """
     with _Place(path, follow=False) as place:
         fresh = f"{_front(place.name)}new"
@@ -134,9 +137,9 @@ def replace_link(path: AnyPath, target: str) -> None:
 
 
 def make_folder(path: AnyPath, mode: int = FOLDER_MODE) -> None:
-    """Make a folder where it is missing, and those that it stands in, whatever the umask.
+    """Make a folder if it is missing, and its parents, independent of the umask.
 
-    mode: of the folder; those that it stands in get 0755. One that is there stays as it is.
+    mode: of the folder; its parents get 0755. An existing one stays as it is.
     Raises OSError.
     """
     name = os.fspath(path)
@@ -145,11 +148,11 @@ def make_folder(path: AnyPath, mode: int = FOLDER_MODE) -> None:
         make_folder(above)
     try:
         os.mkdir(name, mode & ~_OTHERS)
-    except OSError:  # a read-only file system may say so before it says that it is there
+    except OSError:  # a read-only file system may say so before it says that the folder exists
         if not os.path.isdir(name):
             raise
         return
-    # By its descriptor: where others can change the folder above, the name may be theirs by now.
+    # By its descriptor: if other users can change the parent, the name may lead elsewhere by now.
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchmod(folder, mode | (os.fstat(folder).st_mode & stat.S_ISGID))
@@ -158,7 +161,7 @@ def make_folder(path: AnyPath, mode: int = FOLDER_MODE) -> None:
 
 
 def remove_left_over(folder: AnyPath) -> None:
-    """Take away what killed writers left in a folder, whatever its name was to be."""
+    """Remove the files that killed writers left in a folder."""
     found = os.open(folder, _FOLDER)
     try:
         _remove_left_over(found, ".")
@@ -167,7 +170,7 @@ def remove_left_over(folder: AnyPath) -> None:
 
 
 def is_shared(folder: os.stat_result) -> bool:
-    """Whether somebody else than root and this user could have put something into the folder.
+    """Whether other users than root and this one could have put files into the folder.
 
     A group that is this process's own counts as the user: many systems give each user one.
     """
@@ -179,8 +182,8 @@ def is_shared(folder: os.stat_result) -> bool:
 def is_foreign(uid: int) -> bool:
     """Whether a user is neither root nor this one.
 
-    In a user namespace (a sandbox without root) all who are outside have one number. There root is
-    one of them, to whom /dev and / belong; so that number does not count.
+    In a user namespace (a sandbox without root) all users outside have one number. Root, who owns
+    /dev and /, is among them; so that number does not count as foreign.
     """
     return uid not in (0, os.geteuid()) and not _is_outside(uid)
 
@@ -201,7 +204,7 @@ def _is_outside(uid: int) -> bool:
 
 
 class _Place:
-    """A name in a folder that is open, with what stands there; errors in it carry the path."""
+    """A name in an open folder, and the file there; errors carry the path."""
 
     def __init__(self, path: AnyPath, *, follow: bool = True) -> None:
         self.path = os.fspath(path)
@@ -229,7 +232,7 @@ class _Place:
     def _named(self, error: OSError) -> OSError:
         error.filename = self.path
         if error.filename2 is not None:
-            del error.filename2  # None would be shown
+            del error.filename2  # it would be shown as None
         return error
 
     def put(
@@ -241,10 +244,10 @@ class _Place:
         is_owned: bool,
         sync: bool,
     ) -> None:
-        """Have a file with `data` stand here.
+        """Put a file with `data` at this name.
 
-        mode: None: what the umask leaves.  like: whose owner it gets.  is_owned: rather not at all
-        than with another owner.
+        mode: None: as the umask leaves it. like: the status of the file whose owner it gets.
+        is_owned: raise an error if it cannot get that owner.
         """
         file = _without_name(self.folder, mode)
         done = False
@@ -260,7 +263,7 @@ class _Place:
             _sync_folder(self.folder)
 
     def _name(self, file: int) -> bool:
-        """Have a file without a name stand here; False where it cannot get one (no /proc)."""
+        """Give this name to a file without one; False if that is impossible (no /proc)."""
         if self.old is None and _linked(file, self.name, self.folder):
             return True
         _remove_left_over(self.folder, _front(self.name))
@@ -278,17 +281,17 @@ class _Place:
         fresh, file = _with_name(self.folder, self.name, mode)
         try:
             try:
-                # Synced in any case: such file systems tell a full disk late, some only then.
+                # Always synced: such file systems report a full disk late, some only then.
                 _fill(file, data, mode, like, is_owned=is_owned, sync=True)
             except BaseException:
                 _unlink(fresh, self.folder)
                 raise
             self.rename(fresh)
         finally:
-            os.close(file)  # and with it the lock, which is held until the name is gone
+            os.close(file)  # this also drops the lock, which is held until the name is gone
 
     def rename(self, fresh: str) -> None:
-        """Give what stands at `fresh` this name."""
+        """Give this name to the file at `fresh`."""
         try:
             os.rename(fresh, self.name, src_dir_fd=self.folder, dst_dir_fd=self.folder)
         except BaseException:
@@ -296,7 +299,7 @@ class _Place:
             raise
 
     def write_over(self, data: bytes) -> None:
-        """Write into the file that stands here, which cannot be replaced."""
+        """Write into the file at this name, which cannot be replaced."""
         file = os.open(self.name, _FRESH | os.O_TRUNC | os.O_NOFOLLOW, dir_fd=self.folder)
         try:
             _write(file, data)
@@ -304,8 +307,8 @@ class _Place:
             os.close(file)
 
     def write_into(self, data: bytes) -> None:
-        """Write into the device, FIFO or open descriptor that stands here."""
-        # A FIFO that nobody reads is an error and does not wait for a reader.
+        """Write into the device, FIFO or open descriptor at this name."""
+        # A FIFO without a reader is an error, and is not waited for.
         flags = _FRESH | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY
         is_descriptor = self.old is not None and stat.S_ISLNK(self.old.st_mode)
         file = os.open(
@@ -327,10 +330,10 @@ class _Place:
 
 
 def _reached(path: str, *, follow: bool) -> tuple[int, str, os.stat_result | None]:
-    """The folder that a path ends in, opened; the last name; and what stands there.
+    """Return the folder of a path, opened; the last name; and the status of the file there.
 
-    Link by link, so that each is looked at where it stands. What is opened cannot be exchanged any
-    more by whoever can change a folder above.
+    Links are followed one by one, so that each is checked in its folder. An opened folder can no
+    longer be exchanged by a user who can change a folder above it.
     """
     names = _names(path)
     folder = os.open("/" if path.startswith("/") else ".", _FOLDER)
@@ -364,11 +367,11 @@ def _reached(path: str, *, follow: bool) -> tuple[int, str, os.stat_result | Non
 
 
 def _fail(number: int) -> NoReturn:
-    raise OSError(number, os.strerror(number))  # of the class that goes with the number
+    raise OSError(number, os.strerror(number))  # OSError makes the class that belongs to the number
 
 
 def _names(path: str) -> list[str]:
-    """The names of a path, the last one first."""
+    """Return the names of a path, the last one first."""
     return [name for name in reversed(path.split("/")) if name not in ("", ".")]
 
 
@@ -378,11 +381,11 @@ def _instead_of(old: int, new: int) -> int:
 
 
 def _check_link(link: os.stat_result, folder: os.stat_result, *, is_last: bool) -> None:
-    """Raise UnsafeFileError where somebody else may have put the link there.
+    """Raise UnsafeFileError if another user may have put the link there.
 
-    On the way the kernel's own rule for the last name in such folders as /tmp is enough
-    (fs.protected_symlinks): a folder of a user's is his to arrange. The last name says what is
-    overwritten.
+    For links before the last name, the kernel's rule for the last name in folders like /tmp is
+    enough (fs.protected_symlinks): users may arrange their own folders. A link at the last name
+    decides which file is overwritten.
     """
     if is_last and is_shared(folder):
         raise UnsafeFileError("is a symbolic link in a folder that others can write to")
@@ -392,7 +395,7 @@ def _check_link(link: os.stat_result, folder: os.stat_result, *, is_last: bool) 
 
 
 def _is_of_proc(folder: int) -> bool:
-    """Whether it is a folder of /proc, whose links stand for what has no name, too."""
+    """Whether it is a folder of /proc, whose links may also stand for files without a name."""
     try:
         return os.fstat(folder).st_dev == os.stat("/proc/self/fd").st_dev
     except FileNotFoundError:
@@ -410,7 +413,7 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def _without_name(folder: int, mode: int | None) -> int | None:
-    """A new file that has no name yet; None where the file system has no such files."""
+    """Return a new file that has no name yet; None if the file system has no such files."""
     try:
         return os.open(".", _FRESH | os.O_TMPFILE, _first_mode(mode), dir_fd=folder)
     except OSError as error:
@@ -420,23 +423,23 @@ def _without_name(folder: int, mode: int | None) -> int | None:
 
 
 def _linked(file: int, name: str, folder: int) -> bool:
-    """Give a file its first name; False where that is taken, or cannot be done at all."""
+    """Give a file its first name; False if that is taken, or impossible."""
     try:
         os.link(f"/proc/self/fd/{file}", name, dst_dir_fd=folder, follow_symlinks=True)
-    except OSError:  # what is really wrong comes out when it is made with a name
+    except OSError:  # the real error comes when the file is made with a name
         return False
     return True
 
 
 def _with_name(folder: int, name: str, mode: int | None) -> tuple[str, int]:
-    """A new file under a name of its own, locked."""
+    """Return a new file with a temporary name, and that name; the file is locked."""
     for _ in range(_TRIES):
         fresh = _fresh_name(name)
         flags = _FRESH | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         file = os.open(fresh, flags, _first_mode(mode), dir_fd=folder)
         if _lock(file) and os.fstat(file).st_nlink:
             return fresh, file
-        os.close(file)  # somebody took it for left over in between
+        os.close(file)  # another writer removed it as left over in between
         _unlink(fresh, folder)
     _fail(errno.EAGAIN)
 
@@ -456,7 +459,7 @@ def _fresh_name(name: str) -> str:
 
 
 def _front(name: str) -> str:
-    """How the new files for a name are called in front; one as long as can be is cut."""
+    """Return the beginning of the temporary names for a name; a very long name is cut."""
     return f".{os.fsdecode(os.fsencode(name)[:_MOST_OF_A_NAME])}."
 
 
@@ -473,7 +476,7 @@ def _fill(
     if like is not None and (mode is not None or os.fstat(file).st_mode & _OTHERS):
         _keep_owner(file, like, is_owned=is_owned)
     if mode is not None:
-        # After the owner: a group that may read is to be the right one.
+        # After the owner: the group must be the right one when it gets permissions.
         os.fchmod(file, mode)
     if sync:
         os.fsync(file)
@@ -505,33 +508,33 @@ def _keep_owner(file: int, old: os.stat_result, *, is_owned: bool) -> None:
 def _sync_folder(folder: int) -> None:
     try:
         file = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
-    except PermissionError:  # one that may be written into, and not be read
+    except PermissionError:  # a folder may be writable and not readable
         return
     try:
         os.fsync(file)
     except OSError as error:
-        if error.errno != errno.EINVAL:  # some file systems have no such thing
+        if error.errno != errno.EINVAL:  # some file systems cannot sync a folder
             raise
     finally:
         os.close(file)
 
 
-# ---- what killed ones left ----------------------------------------------------------------------
+# ---- files of killed writers --------------------------------------------------------------------
 
 
 def _lock(file: int) -> bool:
-    """Say that somebody is at work on a file; False where somebody else has said so."""
+    """Lock a file that is being written; False if another writer has locked it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        return True  # some network file systems cannot, and nobody can take it away there
+        return True  # some network file systems have no locks, so no writer removes files there
     return True
 
 
 def _remove_left_over(folder: int, begin: str) -> None:
-    """Take away the new files of killed writers whose names begin so; what fails is left."""
+    """Remove the new files of killed writers whose names begin so; errors are ignored."""
     try:
         names = os.listdir(f"/proc/self/fd/{folder}")
     except OSError:
@@ -551,7 +554,7 @@ def _is_fresh_name(name: str) -> bool:
 
 
 def _remove_if_left_over(name: str, folder: int) -> None:
-    # For writing, too: NFS locks no others exclusively.
+    # Opened for writing, too: on NFS only that allows an exclusive lock.
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     file = os.open(name, flags, dir_fd=folder)
     try:

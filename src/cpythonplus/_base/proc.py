@@ -1,4 +1,4 @@
-"""What the kernel tells in /proc about other processes: descendants, CPU time, memory.
+"""The data in /proc about other processes: descendants, CPU time, memory.
 
 Only reads: no process is attached to or stopped.
 """
@@ -29,23 +29,23 @@ __all__ = [
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_TIMES = slice(11, 15)
-"""In /proc/PID/stat behind the name: utime, stime, cutime, cstime."""
+"""The fields of /proc/PID/stat behind the name: utime, stime, cutime, cstime."""
 
 
 def read_bytes(path: str, size: int = -1) -> bytes:
-    """Return what a file begins with, or all of it.  Raises OSError."""
+    """Return the beginning of a file, or all of it.  Raises OSError."""
     with open(path, "rb") as file:
         return file.read(size)
 
 
 def stat_fields(pid: int) -> list[bytes]:
     """Return the fields of /proc/PID/stat from the third on, the state.  Raises OSError."""
-    # The second, a name in parentheses, may hold anything.
+    # The second one, a name in parentheses, may contain any character.
     return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
 def resident_bytes(pid: int) -> int:
-    """Return what the process has in memory, 0 if there is none; shared pages count."""
+    """Return the resident memory of the process, with shared pages; 0 if it does not exist."""
     try:
         return int(read_bytes(f"/proc/{pid}/statm").split()[1]) * _PAGE
     except (OSError, IndexError):
@@ -55,8 +55,8 @@ def resident_bytes(pid: int) -> int:
 def memory_sums(pid: int) -> dict[str, int]:
     """Return the fields of a process's ``smaps_rollup`` (Rss, Pss, Private_Dirty, ...), in bytes.
 
-    Raises ProcessLookupError when there is no process `pid`, PermissionError when it may not be
-    looked at, and UnsupportedPlatform where the kernel does not have the file (before Linux 4.14).
+    Raises ProcessLookupError if there is no process `pid`, PermissionError if it may not be read,
+    and UnsupportedPlatform if the kernel does not have the file (before Linux 4.14).
     """
     try:
         text = read_bytes(f"/proc/{pid}/smaps_rollup").decode()
@@ -70,7 +70,7 @@ def memory_sums(pid: int) -> dict[str, int]:
         text = ""
     except ProcessLookupError:
         text = ""
-    if not text:  # also of a process that has ended and was not waited for
+    if not text:  # also for a process that has ended and was not waited for
         raise ProcessLookupError(f"there is no running process {pid}")
     lines = (line.split() for line in text.splitlines()[1:])
     return {words[0][:-1]: int(words[1]) * 1024 for words in lines}
@@ -83,12 +83,12 @@ def _another_users(pid: int) -> PermissionError:
 
 
 def is_hidden(pid: int) -> bool:
-    """Whether there is one that `/proc` does not show: another user's, under hidepid=2."""
+    """Whether the process exists, but `/proc` hides it: another user's, under hidepid=2."""
     return pid > 0 and not os.path.exists(f"/proc/{pid}") and can_be_signalled(pid)
 
 
 def can_be_signalled(pid: int) -> bool:
-    """Whether there is such a process, whoever's it is."""
+    """Whether the process exists, of any user."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -120,7 +120,7 @@ def children(pid: int) -> list[int]:
 def tree_pss_bytes(pid: int) -> int:
     """Return the proportional memory (Pss) of a process and its descendants; 0 if it has ended.
 
-    A page that several of them map counts once in the sum. One that another user owns is left out.
+    A page that several of them map counts once in the sum. Processes of other users are left out.
     """
     total = 0
     for each in (pid, *descendants(pid)):
@@ -132,7 +132,7 @@ def tree_pss_bytes(pid: int) -> int:
 def tree_cpu_s(pid: int) -> float:
     """Return the CPU seconds, user and system, of a process and its descendants.
 
-    Those that ended count where their parent has waited for them.
+    Ended ones count if their parent has waited for them.
     """
     ticks = 0
     for each in (pid, *descendants(pid)):

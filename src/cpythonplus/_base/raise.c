@@ -1,13 +1,13 @@
-/* What is raised from C, in three kinds.
+/* The exceptions that are raised from C, in three kinds.
  *
- *   a reason    UnsupportedPlatform(reason): the ground differs.  Mechanism writes the line, binding raises it.
+ *   a reason    UnsupportedPlatform(reason): the platform differs.  Mechanism writes the line, binding raises it.
  *   a call      OSError with the name of the call in front ("pthread_create failed: ...").  Mechanism returns -errno.
- *   a class     that the Python half defines: found by import when it is raised, so that nothing is kept.
+ *   a class     that the Python half defines: found by import when it is raised, so that no reference is kept.
  *
- * An exception that is already set is set aside (plus_raised_take) by whoever has to run something else before it goes
- * on, and is put back afterwards.  One that cannot be raised where it occurred is raised soon: by a pending call, in
- * the main thread, in whatever that is about to do.  That may be refused (the interpreter has room for a number of
- * them): the caller decides what then.
+ * Code that has to run something else while an exception is set takes the exception (plus_raised_take), and puts it
+ * back afterwards.  An exception that cannot be raised at its place is raised soon: by a pending call, in the main
+ * thread, between any two instructions.  That may be refused (the interpreter limits their number): the caller decides
+ * what to do then.
  */
 #include "raise.h"
 
@@ -100,7 +100,7 @@ plus_take_exception_after(PyObject *earlier)
     return exception;
 }
 
-/* A pending call. */
+/* The pending call. */
 static int
 raise_now(void *exception)
 {
@@ -109,8 +109,8 @@ raise_now(void *exception)
     return -1;
 }
 
-/* Pending calls are made by the thread that started the process, or that was alone after its fork, and signal handlers
- * run there.  The kernel gives that thread the process's own number. */
+/* Pending calls are made by the thread that started the process, or that was alone after its fork; signal handlers run
+ * there too.  The kernel gives that thread the process's number. */
 bool
 plus_raise_soon(PyObject *exception)
 {

@@ -1,9 +1,9 @@
-/* Each thread has a bit for each rank that it holds; taking one aborts if any bit of that rank or a higher one is set.
- * So a wrong order is found the first time that it is taken, by one thread alone, and not when two threads meet in it.
+/* Each thread has a bit for each rank that it holds; taking a lock aborts if a bit of its rank or a higher one is set.
+ * So a wrong order is found at its first use by a single thread, and not only when two threads deadlock.
  *
- * The bits are the thread's own: a lock must be given back by the thread that took it, and one that is waited for
- * without the GIL has its rank from before the wait.  In the child of a fork the forking thread goes on with its bits,
- * so what its handlers make anew instead of unlocking, they give back here.
+ * The bits are the thread's own: a lock must be released by the thread that took it, and a lock that is waited for
+ * without the GIL counts as taken from before the wait.  In the child of a fork the forking thread keeps its bits, so
+ * its handlers also report locks as released that they make anew.
  */
 #include "rank.h"
 
@@ -38,6 +38,6 @@ plus_rank_given(enum plus_rank rank)
 
 #else
 
-typedef int plus_rank_is_empty_in_release_builds; /* ISO C wants a declaration in each file */
+typedef int plus_rank_is_empty_in_release_builds; /* ISO C requires a declaration in each file */
 
 #endif

@@ -1,8 +1,8 @@
-"""Reading an examination: JSON of a process that need not have this version, nor be well-meaning.
+"""Reading an examination: JSON of a process that may have another version, or be malicious.
 
-Whatever is missing or of another type reads as nothing, so that a report shows what there is.
-Names come out so that each of their characters can be seen: what a program named its classes and
-files must neither move a terminal's cursor nor turn the direction of a page's text.
+A value that is missing or of another type reads as empty, so that a report shows the rest. Names
+are returned with each of their characters visible: the names of a program's classes and files must
+neither move a terminal's cursor nor turn the direction of a page's text.
 """
 
 from collections.abc import Mapping
@@ -32,32 +32,32 @@ Part = Mapping[str, object]
 Examination = Mapping[str, object]
 
 _LONGEST: Final = 2_000
-"""Characters of one name that are read."""
+"""The most characters that are read of one name."""
 _MOST: Final = 100
 _LARGEST: Final = 2**63
 _NOTHING: Final[dict[str, object]] = {}
 
 
 def part(examination: Examination, name: str) -> Part | None:
-    """Return a part; None: it was not looked at, or could not be."""
+    """Return a part; None: it was not examined, or could not be."""
     found = examination.get(name)
     return found if isinstance(found, Mapping) and "error" not in found else None
 
 
 def refusal(examination: Examination, name: str) -> str:
-    """Return why a part is missing, "" if nobody said."""
+    """Return the reason why a part is missing, "" if there is none."""
     found = examination.get(name)
     return words(found, "error") if isinstance(found, Mapping) else ""
 
 
 def inside(found: Part, name: str) -> Part:
-    """Return what a part has under a name, empty if there is nothing."""
+    """Return the part of a part under a name, empty if there is none."""
     value = found.get(name)
     return value if isinstance(value, Mapping) else _NOTHING
 
 
 def entries(found: Part | None, name: str) -> list[Part]:
-    """Return the rows that a part has under a name."""
+    """Return the rows of a part under a name."""
     value = None if found is None else found.get(name)
     if not isinstance(value, list | tuple):
         return []
@@ -65,14 +65,14 @@ def entries(found: Part | None, name: str) -> list[Part]:
 
 
 def largest(found: Part | None, name: str, number: str) -> list[Part]:
-    """Return the rows that a part has under a name, those with most of a number first."""
+    """Return the rows of a part under a name, those with the largest number first."""
     return sorted(entries(found, name), key=lambda row: -amount(row, number))
 
 
 def offered(target: Part | None, where: str = "") -> dict[str, str]:
-    """Return what a process says that it can be asked: titles, by name.
+    """Return the titles of the examinations that a process offers, by name.
 
-    where: only what it wants to be asked there, see `registry.Examination.at`.
+    where: only those that it offers there, see `registry.Examination.at`.
     """
     rows = entries(target, "examinations")[:_MOST]
     return {
@@ -93,18 +93,18 @@ def known(found: Part, name: str) -> bool:
 
 
 def amount(found: Part, name: str) -> float:
-    """Return a number; 0: there is none."""
+    """Return a number; 0 if there is none."""
     value = found.get(name)
     return value if known(found, name) else 0  # type: ignore[return-value]
 
 
 def size(found: Part, name: str) -> int:
-    """Return a number of bytes, objects and the like; 0: there is none."""
+    """Return a number of bytes, objects and the like; 0 if there is none."""
     return int(amount(found, name))
 
 
 def words(found: Part, name: str) -> str:
-    """Return a text, each character of it visible; "": there is none."""
+    """Return a text, each character of it visible; "" if there is none."""
     value = found.get(name)
     return visible(value[:_LONGEST]) if isinstance(value, str) else ""
 

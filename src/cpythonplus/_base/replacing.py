@@ -1,11 +1,11 @@
-"""Putting objects in the place of others: in their modules, and wherever they were imported to.
+"""Replacing objects by others: in their modules, and in all modules that imported them.
 
-Replaced is each global of a loaded module that *is* the object of a home module that is to be
-replaced.  A home module that is not loaded yet gets its replacements as soon as it is imported: a
-finder in front of `sys.meta_path` sees that.  What hides in class attributes, default arguments and
-containers stays as it is, and so do the modules of this package.
+Each global of a loaded module is replaced if it *is* the object of a home module that has a
+replacement.  A home module that is not loaded yet gets its replacements as soon as it is imported,
+by a finder in front of `sys.meta_path`.  References in class attributes, default arguments and
+containers stay as they are, and so do the modules of this package.
 
-On the start-up path of `run`: nothing is imported here that an interpreter does not have anyway.
+On the start-up path of `run`: it imports only modules that each interpreter loads anyway.
 """
 
 # ruff: noqa: PTH119, PTH120, PTH121
@@ -16,7 +16,7 @@ import sys
 
 try:
     from cpythonplus._native import unseen_finder, unseen_loader
-except ImportError:  # the program's tracer sees what is called here
+except ImportError:  # the program's tracer sees these calls
 
     def unseen_finder(
         names: "set[str]", function: "Callable[..., ModuleSpec | None]", /
@@ -55,23 +55,23 @@ __all__ = [
 ]
 
 MISSING = object()
-"""The old value of a name that was not there."""
+"""The old value of a name that did not exist."""
 
-# What the import system depends on.
+# The import system depends on these.
 _LEFT_ALONE = frozenset({"_thread", "_queue", "_frozen_importlib", "_frozen_importlib_external"})
-_replacers: "list[Replacer]" = []  # that have replaced something
+_replacers: "list[Replacer]" = []  # those that have replaced objects
 
 
 class Replacer:
-    """What one `patch()` has replaced and is to replace.
+    """The replacements of one `patch()`, done and to be done.
 
-    Any thread may use it at any time.  Replacers that are to replace each other's objects share
-    their lock; who is in the middle of such a pile may be the first to go.
+    Any thread may use it at any time.  Replacers that replace each other's objects share their
+    lock; they may be stopped in any order.
 
     Args:
         lock: guards it; re-entrant, and free in a forked child whose parent's other thread had it.
         homes: the modules whose names are to be replaced, as far as known before `start`.
-        others: modules whose imports it is to be told of.
+        others: modules whose imports are reported to `about_to_import`.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Replacer:
         # By home module and name; nothing is imported while the lock is held.
         self.replacements: dict[str, dict[str, object]] = {home: {} for home in homes}
         self.heeded = {*self.replacements, *others}
-        """The names that the watcher looks at."""
+        """The module names that the watcher reacts to."""
         # Namespace, name, old, new.
         self.changes: list[tuple[dict[str, Any], str, object, object]] = []
         self._lock = lock
@@ -93,8 +93,8 @@ class Replacer:
     def start(self, replacements: "Mapping[str, Mapping[str, object]]") -> None:
         """Replace, now and in home modules that are imported later.
 
-        May be called again: new replacements are added, and modules that were loaded without the
-        watcher's notice are looked at.
+        May be called again: new replacements are added, also in modules that were loaded without
+        the watcher's notice.
 
         Args:
             replacements: new objects by the home module's name and the name there. A name that the
@@ -111,14 +111,14 @@ class Replacer:
                 sys.meta_path.insert(0, self.watcher)
         for home in list(self.replacements):
             if sys.modules.get(home) is not None:
-                __import__(home)  # waits for another thread that is in the middle of it
+                __import__(home)  # waits for another thread that is importing it
         with self._lock:
             if self.active:
                 self.switched(on=True)
                 self._replace_everywhere()
 
     def stop(self) -> None:
-        """Put everything back that nobody else has changed since; does nothing when not active."""
+        """Restore each global that was not changed since; does nothing when not active."""
         with self._lock:
             self.active = False
             self.switched(on=False)
@@ -129,27 +129,27 @@ class Replacer:
             while self.changes:
                 _undo(*self.changes.pop())
 
-    # ---- for subclasses; called with the lock held, but for `about_to_import` --------------------
+    # ---- for subclasses; called with the lock held, except `about_to_import` ---------------------
 
     def switched(self, *, on: bool) -> None:
-        """Is told at each start and stop."""
+        """Called at each start and stop."""
 
     def is_stock(self, value: object) -> bool:
-        """Return whether an object may be replaced wherever it is found."""
+        """Return whether an object may be replaced in any module."""
         return callable(value)
 
     def further(self) -> "Pairs":
-        """Return what else is replaced wherever it is found: old and new objects."""
+        """Return further pairs of old and new objects, replaced in any module."""
         return ()
 
     def finish(self, home: str, namespace: "dict[str, Any]") -> None:
-        """Change what else there is in a home module."""
+        """Make further changes in a home module."""
 
     def about_to_import(self, name: str) -> None:
-        """Is told of each import of one of the others that is not loaded."""
+        """Called at each import of one of the others that is not loaded."""
 
     def is_of_another(self, value: object) -> bool:
-        """Return whether another replacer has put it somewhere."""
+        """Return whether another replacer has put the object into a module."""
         others = (replacer for replacer in _replacers if replacer is not self)
         return any(change[3] is value for replacer in others for change in replacer.changes)
 
@@ -162,7 +162,7 @@ class Replacer:
         self.changes.append((namespace, name, old, new))
 
     def replace_in(self, module: "ModuleType") -> None:
-        """Treat a home module as it has just been loaded; nobody has imported from it yet."""
+        """Make the replacements in a module that was just loaded, before others import from it."""
         with self._lock:
             home, space = module.__name__, namespace_of(module)
             if self.active and _is_standard(module) and not _is_green(space):
@@ -170,8 +170,8 @@ class Replacer:
                 self._replace_at_home(home, space)
 
     def _replace_everywhere(self) -> None:
-        # What has put itself into sys.modules without being a module has no globals. (Not
-        # isinstance(): it would ask such an object for its class.)
+        # Objects in sys.modules that are no modules have no globals.  (Not isinstance(): it would
+        # ask such an object for its class.)
         modules = {
             name: module
             for name, module in sys.modules.copy().items()
@@ -208,7 +208,7 @@ class Replacer:
                 self.change(namespace, name, pair[1])
 
     def _replace_at_home(self, home: str, namespace: "dict[str, Any]") -> None:
-        """Replace what is not looked for elsewhere: constants."""
+        """Replace constants, which are not searched for in other modules."""
         for name, new in self.replacements[home].items():
             old = namespace.get(name, MISSING)
             if old is not MISSING and old is not new and not callable(old):
@@ -217,20 +217,20 @@ class Replacer:
 
 
 def when_loaded(name: str, call: "Callable[[], object]") -> None:
-    """Have a function called, without arguments, as soon as a module is loaded.
+    """Call a function, without arguments, as soon as a module is loaded.
 
-    At once where it is loaded already, else when its import has succeeded, before anybody has got
-    it; in rare cases twice, if another thread imports it at this moment.
+    It is called at once if the module is loaded already, else when its import has succeeded, before
+    other code gets the module; in rare cases twice, if another thread imports it at this moment.
     """
     awaited = _Awaited(name, call)
     sys.meta_path.insert(0, awaited.watcher)
     if sys.modules.get(name) is not None:
-        __import__(name)  # waits for another thread that is in the middle of it
+        __import__(name)  # waits for another thread that is importing it
         awaited.replace_in(sys.modules[name])
 
 
 class _Awaited(Replacer):
-    """A module in which nothing is replaced; its watcher goes when it is there."""
+    """A module in which nothing is replaced; its watcher is removed when it is loaded."""
 
     def __init__(self, name: str, call: "Callable[[], object]") -> None:
         super().__init__(_thread.allocate_lock(), (name,))
@@ -243,7 +243,7 @@ class _Awaited(Replacer):
 
 
 def original(module: "ModuleType", name: str) -> object:
-    """Return a global as it would be if all replacers stopped; raises KeyError for none such."""
+    """Return a global as it would be if all replacers stopped; raises KeyError if there is none."""
     namespace = namespace_of(module)
     found = namespace[name]
     changes = [
@@ -261,7 +261,7 @@ def original(module: "ModuleType", name: str) -> object:
 
 
 def everybodys(module: "ModuleType", name: str) -> "list[object]":
-    """Return what a global is now and what it was before each change of it; empty for none such."""
+    """Return a global's present value and those before each change; empty if there is none."""
     namespace = namespace_of(module)
     found = [namespace[name]] if name in namespace else []
     for replacer in _replacers:
@@ -276,7 +276,7 @@ def everybodys(module: "ModuleType", name: str) -> "list[object]":
 def namespace_of(module: "ModuleType") -> "dict[str, Any]":
     """Return a module's globals.
 
-    Not vars(): it would load a module that is still to be loaded (importlib.util.LazyLoader).
+    Not vars(): it would load a lazy module (importlib.util.LazyLoader).
     """
     found: dict[str, Any] = object.__getattribute__(module, "__dict__")
     return found
@@ -292,7 +292,7 @@ def _undo(namespace: "dict[str, Any]", name: str, old: object, new: object) -> N
 
 
 def _undo_below(namespace: "dict[str, Any]", name: str, old: object, new: object) -> None:
-    """Have another replacer that has replaced `new` put back the old object instead."""
+    """Make another replacer that has replaced `new` restore the old object instead."""
     for replacer in _replacers:
         for at, change in enumerate(replacer.changes):
             if change[0] is namespace and change[1] == name and change[2] is new:
@@ -321,7 +321,7 @@ def _is_standard(module: "ModuleType") -> bool:
 
 
 def _is_green(namespace: "dict[str, Any]") -> bool:
-    """Whether this is a copy of a home module over the locks of a green package: eventlet's."""
+    """Whether this is eventlet's copy of a home module, over the locks of a green package."""
     home = getattr(namespace.get("_allocate_lock"), "__module__", "_thread")  # threading
     below = namespace.get("threading")  # queue
     if issubclass(type(below), type(sys)) and not _is_standard(below):  # type: ignore[arg-type]
@@ -329,11 +329,11 @@ def _is_green(namespace: "dict[str, Any]") -> bool:
     return home != "_thread" and not str(home).startswith("cpythonplus")
 
 
-# ---- what is imported later ---------------------------------------------------------------------
+# ---- later imports ---------------------------------------------------------------------
 
 
 class _Watcher:
-    """A finder that has home modules treated at their import; finds nothing itself."""
+    """A finder that makes the replacements in home modules at their import; finds no module."""
 
     def __init__(self, replacer: Replacer) -> None:
         self._replacer = replacer
@@ -355,7 +355,7 @@ class _Watcher:
         self, name: str, path: "Sequence[str] | None", target: "ModuleType | None"
     ) -> "Iterator[ModuleSpec]":
         finders = list(sys.meta_path)
-        # Another replacer's watcher behind this one does its part; one before has asked this one.
+        # Another replacer's watcher behind this one does its part; one before has called this one.
         for finder in finders[finders.index(self) + 1 :] if self in finders else finders:
             find_spec = getattr(finder, "find_spec", None)
             if find_spec is not None:
@@ -365,7 +365,7 @@ class _Watcher:
 
 
 class Loader:
-    """A module's own loader, but that what it has loaded is treated."""
+    """A module's own loader with an additional step after loading."""
 
     def __init__(self, loader: "Any", replacer: Replacer) -> None:  # noqa: ANN401
         self._loader = loader  # the import system's protocol
@@ -377,7 +377,7 @@ class Loader:
         return getattr(self.__dict__["_loader"], name)
 
     def _hide(self, module: "ModuleType") -> None:
-        """Have the module look as if nobody had been there."""
+        """Restore the module's own loader in its attributes."""
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         module.__loader__ = self._loader

@@ -1,10 +1,10 @@
-/* Lists that are made row by row, with one look for an error at the end. */
+/* Lists that are made row by row, with one check for an error at the end. */
 #ifndef PLUS_BASE_ROWS_H
 #define PLUS_BASE_ROWS_H
 
 #include "compat.h"
 
-/* Appends `row`, made by Py_BuildValue(), and takes the reference to it.  `*rows` becomes NULL on an error, with an
+/* Append `row`, made by Py_BuildValue(), and take the reference to it.  `*rows` becomes NULL on an error, with an
  * exception; it may be NULL already, and then the row is dropped. */
 static inline void
 plus_append_row(PyObject **rows, PyObject *row)

@@ -1,4 +1,4 @@
-"""What the help says of options that `run` and the servers have in common; imports nothing."""
+"""The help texts of options that `run` and the servers have in common; imports nothing."""
 
 __all__ = ["POLICY_SHAPE", "POLICY_TEXT"]
 

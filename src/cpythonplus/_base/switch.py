@@ -1,11 +1,12 @@
 """CPYTHONPLUS_DISABLE: one variable that leaves programs on stock Python, without an edit.
 
 Read by everything that starts a program or changes how one runs: `cpythonplus run` and `serve`, the
-start-up of their children, the modules for servers, `gil.install`, `threads.patch`. What a program
-is made of (tasklets, channels, natives that it names) stays, as does what only examines.
+start-up of their children, the modules for servers, `gil.install`, `threads.patch`. Features that
+a program is written with (tasklets, channels, native classes that it names) stay, and so do
+examinations.
 
-It is read with -I and -E too: a switch for emergencies that some command lines ignore is none, and
-whoever can set it gets nothing by it but stock Python.
+It is read with -I and -E too: a switch for emergencies must work with each command line, and
+setting it only leads to stock Python.
 
 On the start-up path: it imports nothing that is not loaded.
 """
@@ -22,7 +23,7 @@ _told: set[str] = set()
 
 
 def is_on(text: str) -> bool | None:
-    """Return what a switch says that is set to `text`; None: it means neither."""
+    """Return the setting of a switch with the value `text`; None: it is neither on nor off."""
     word = text.strip().lower()
     return word in _YES if word in _YES | _NO else None
 
@@ -39,10 +40,10 @@ def disabled() -> bool:
 
 
 def skipped(what: str) -> bool:
-    """Return whether `what` is to do nothing, which is then one line on standard error, once.
+    """Return whether `what` must do nothing; if so, tell it on standard error, once.
 
-    A value that means nothing is told likewise, and counts as switched off: somebody has tried to,
-    and a service must not go down over it.
+    An invalid value is told likewise, and counts as switched off: the user has tried to switch it
+    off, and a service must not go down over it.
     """
     why = f"{VARIABLE} is set"
     try:

@@ -1,4 +1,4 @@
-/* Binding: see unseen.h.  A function of C that keeps Python objects has a tuple of them as its `self`. */
+/* The binding; see unseen.h.  A C function that keeps Python objects has a tuple of them as its `self`. */
 #include "unseen.h"
 
 static PyObject *

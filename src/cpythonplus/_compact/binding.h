@@ -1,4 +1,4 @@
-/* What this room adds to the extension. */
+/* Method tables and entry points of the folder _compact. */
 #ifndef PLUS_COMPACT_BINDING_H
 #define PLUS_COMPACT_BINDING_H
 

@@ -1,10 +1,10 @@
-/* What the room's types and functions refer to, in each interpreter.  With the GIL held. */
+/* The references of the types and functions of _compact, in each interpreter.  GIL held. */
 #ifndef PLUS_COMPACT_STATE_H
 #define PLUS_COMPACT_STATE_H
 
 #include "../_base/compat.h"
 
-/* Owned references and nothing else, fixed once the module is initialised. */
+/* Owned references only, set when the module is initialised; shared_keys is set by the first row. */
 struct plus_compact_state {
     PyObject *shared_keys;                         /* the key sets that dicts share (key_sets.h) */
     PyTypeObject *compact_dict, *compact_iterator; /* compact_dict.h */
@@ -14,7 +14,7 @@ struct plus_compact_state {
 };
 
 extern struct PyModuleDef plus_native_module; /* of the whole extension */
-extern const size_t plus_compact_state_at;    /* where in the module's state this one lies */
+extern const size_t plus_compact_state_at;    /* the offset of this state in the module's */
 
 static inline struct plus_compact_state *
 plus_compact_state(PyObject *module)

@@ -1,4 +1,4 @@
-/* What this room adds to the extension. */
+/* Method tables of the folder _heap. */
 #ifndef PLUS_HEAP_BINDING_H
 #define PLUS_HEAP_BINDING_H
 

@@ -1,8 +1,9 @@
-/* Numbers are those of a depth-first search, from 0 on; `order` leads from number to node.
+/* The algorithm of Lengauer and Tarjan.  Numbers are those of a depth-first search, from 0 on; `order` maps a number to
+ * its node.
  *
- *     semi[w]       the least number from which a way leads to w through higher numbers only
+ *     semi[w]       the least number from which a path leads to w through higher numbers only
  *     bucket of w   nodes whose semi-dominator is w: their dominator is found when w's parent is linked
- *     ancestor      forest of what was linked so far; label[v]: the node with least semi on the way to its root */
+ *     ancestor      forest of the linked nodes; label[v]: the node with the least semi on v's path to its root */
 #include "dominators.h"
 
 #include "../_base/memory/copy_memory.h"
@@ -28,7 +29,7 @@ plus_roots_add(struct plus_roots *roots, uint32_t node)
 struct search {
     const struct plus_graph *graph;
     uint32_t *number, *parent, *order; /* parent: a number */
-    size_t *next;                      /* edge that is looked at next */
+    size_t *next;                      /* index of the next edge to follow */
     uint32_t *path;
     uint32_t count;
 };
@@ -42,7 +43,7 @@ enter(struct search *search, uint32_t node, uint32_t parent)
     search->next[node] = search->graph->first[node];
 }
 
-/* Numbers whatever a node leads to that has no number yet. */
+/* Number all nodes that are reachable from `root` and have no number yet. */
 static void
 search_from(struct search *search, uint32_t root)
 {
@@ -123,7 +124,7 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
     size_t given = roots->count;
 
     search_all(&search, roots);
-    uint32_t led_to = search.count; /* by those that were given */
+    uint32_t led_to = search.count; /* reachable from the given roots */
 
     for (uint8_t least = 0; least < ranks; least++) {
         for (uint32_t node = 1; node < graph->count && status == 0; node++) {
@@ -133,7 +134,7 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
             }
         }
     }
-    /* A later one may lead to an earlier one, which then is none. */
+    /* A later root may lead to an earlier one, which is then no root. */
     size_t added = roots->count, kept = roots->count;
 
     for (uint32_t node = 0; node < graph->count; node++) {
@@ -157,13 +158,13 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
 
 /* ---- dominators ------------------------------------------------------------------------------------ */
 
-/* All by number. */
+/* All arrays are indexed by number. */
 struct forest {
     uint32_t *semi, *ancestor, *label, *bucket, *next_in_bucket, *dominator;
     uint32_t *way;
 };
 
-/* The label of v, when its way to the root of its tree is compressed. */
+/* The label of v, after path compression to the root of its tree. */
 static uint32_t
 evaluate(struct forest *forest, uint32_t v)
 {
@@ -176,7 +177,7 @@ evaluate(struct forest *forest, uint32_t v)
          at = forest->ancestor[at]) {
         forest->way[depth++] = at;
     }
-    while (depth > 0) { /* from the root's side on */
+    while (depth > 0) { /* from the root downwards */
         uint32_t at = forest->way[--depth], above = forest->ancestor[at];
         if (forest->semi[forest->label[above]] < forest->semi[forest->label[at]]) {
             forest->label[at] = forest->label[above];
@@ -186,7 +187,7 @@ evaluate(struct forest *forest, uint32_t v)
     return forest->label[v];
 }
 
-/* Edges backwards, by number. */
+/* The reversed edges, by number. */
 struct backwards {
     size_t *first;
     uint32_t *source;

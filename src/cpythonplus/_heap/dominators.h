@@ -1,4 +1,5 @@
-/* Which node of a directed graph all ways to another one lead through.  Knows nothing of Python; no state, any thread. */
+/* Dominators of a directed graph: the nodes that all paths to another node lead through.  Knows nothing of Python; no
+ * state, any thread. */
 #ifndef PLUS_MEMORY_DOMINATORS_H
 #define PLUS_MEMORY_DOMINATORS_H
 
@@ -17,19 +18,19 @@ struct plus_roots {
 int
 plus_roots_add(struct plus_roots *roots, uint32_t node);
 
-/* Adds nodes until the roots lead to all of the graph but node 0: of those that they do not lead to yet the first with the
- * least rank, and so on; ranks are below `ranks`.  No node that is added leads to another one.  0, or -ENOMEM. */
+/* Add roots until they lead to all nodes but node 0.  The next root is the first unreached node of the least rank;
+ * ranks are below `ranks`.  No added root leads to another added root.  0, or -ENOMEM. */
 int
 plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, const uint8_t *rank,
                      uint8_t ranks);
 
-/* Immediate dominators, where node 0 leads to all roots and to nothing else: the graph's edges of node 0 are not looked at.
- * idom[v]: the last node that every way from 0 to v leads through; of 0, PLUS_NO_NODE.  order: all that were reached, each
- * behind its dominator; `*reached` is their number.  Time grows with edges, times the logarithm of nodes; memory is 28 bytes
- * a node; the C stack does not grow.  0, or -ENOMEM.
+/* Immediate dominators in the graph in which node 0 leads to all roots and to no other node: the graph's own edges of
+ * node 0 are ignored. idom[v]: the last node before v on every path from 0 to v; PLUS_NO_NODE for node 0. order: all
+ * reached nodes, each after its dominator; `*reached` is their number.  Time is proportional to edges times the
+ * logarithm of nodes; memory is 28 bytes a node; the C stack does not grow.  0, or -ENOMEM.
  *
- * The algorithm is that of T. Lengauer and R. E. Tarjan, "A fast algorithm for finding dominators in a flowgraph", ACM
- * TOPLAS 1 (1979), in its simple form: ways are compressed, trees are not balanced. */
+ * The algorithm is that of T. Lengauer and R. E. Tarjan, "A fast algorithm for finding dominators in a flowgraph",
+ * ACM TOPLAS 1 (1979), in its simple form: paths are compressed, trees are not balanced. */
 int
 plus_graph_dominators(const struct plus_graph *graph, const struct plus_roots *roots,
                       uint32_t *idom, uint32_t *order, uint32_t *reached);

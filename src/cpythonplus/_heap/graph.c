@@ -1,5 +1,5 @@
-/* Tarjan's algorithm (SIAM J. Comput. 1, 1972, 146-160), with a stack of its own instead of recursion: cyclic
- * garbage may be a chain of a million objects. */
+/* Tarjan's algorithm (SIAM J. Comput. 1, 1972, 146-160), with a stack of its own instead of recursion: cyclic garbage
+ * may be a chain of a million objects. */
 #include "graph.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ struct walk {
     const struct plus_graph *graph;
     uint32_t *component;
     uint32_t *low;  /* lowest number reachable so far; UNSEEN: not visited */
-    uint32_t *open; /* nodes whose component is not known yet, in order of discovery */
+    uint32_t *open; /* nodes of an unknown component, in order of discovery */
     uint32_t *path; /* nodes from the root to the current one */
     size_t *next;   /* by node: its next edge to follow */
     uint32_t opened, depth, numbered, components;
@@ -20,7 +20,7 @@ struct walk {
 static void
 enter(struct walk *walk, uint32_t node)
 {
-    /* Until it is known, component holds the node's own number. */
+    /* While the component is unknown, the array holds the node's own number. */
     walk->component[node] = walk->low[node] = walk->numbered++;
     walk->next[node] = walk->graph->first[node];
     walk->open[walk->opened++] = node;
@@ -35,7 +35,7 @@ close_component(struct walk *walk, uint32_t root)
     do {
         node = walk->open[--walk->opened];
         walk->component[node] = walk->components;
-        walk->low[node] = UNSEEN - 1; /* closed: lowers nobody's number */
+        walk->low[node] = UNSEEN - 1; /* closed: lowers no number */
     } while (node != root);
     walk->components++;
 }

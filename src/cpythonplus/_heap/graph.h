@@ -12,9 +12,9 @@ struct plus_graph {
     const uint32_t *target;
 };
 
-/* Fills component[i] for each node: numbers from 0, a component's own number being lower than that of all
- * components that reach it.  Returns how many there are, or -ENOMEM.  Time and memory grow with nodes and edges;
- * the C stack does not. */
+/* Fill component[i] for each node: numbers from 0; a component's number is lower than those of all components that
+ * reach it.  Returns the number of components, or -ENOMEM.  Time and memory grow with nodes and edges; the C stack does
+ * not. */
 int64_t
 plus_graph_components(const struct plus_graph *graph, uint32_t *component);
 

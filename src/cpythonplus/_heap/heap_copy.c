@@ -1,21 +1,19 @@
 /* The copy:
  *
- *     it begins   clone() with the GIL held: no other thread is in the middle of the interpreter.  Hooks of
- *                 os.register_at_fork() and pthread_atfork() are not called: they are made for children that go on with the
- *                 program.
- *     it works    without Python code, so it never gives up the GIL, which threads that are not there may want; with
- *                 memory of its own (copy_memory.h), which Python's allocators take from too; signals are
- *                 for the program, and blocked; it may be ended first where memory is short (oom_score_adj); it ends when
- *                 its parent does, and after a time
- *     it ends     _exit(): nothing is flushed or torn down that the program has
+ *     it begins   clone() with the GIL held: no other thread is inside the interpreter.  Hooks of
+ *                 os.register_at_fork() and pthread_atfork() are not called: they are for children that run the program
+ *     it works    without Python code, so it never gives up the GIL, which threads that do not exist may wait for; with
+ *                 memory of its own (copy_memory.h), also for Python's allocators; signals are blocked; if memory is
+ *                 short the kernel ends it first (oom_score_adj); it ends with its parent, and after a time limit
+ *     it ends     _exit(): nothing of the program is flushed or torn down
  *
- * Why not fork(): it calls the hooks of pthread_atfork().  Those of gRPC write into the program's error output, and start
- * threads in the child.  The C library gives these the stacks of the program's threads, on which frames lie that the copy
- * looks at.  What fork() does for a child beyond that is of no use here: the locks of malloc(), whose state an own
- * region makes irrelevant, and what the C library knows of the thread.
+ * Why not fork(): it calls the hooks of pthread_atfork().  Those of gRPC write to the program's stderr, and start
+ * threads in the child.  The C library gives these the stacks of the program's threads, with the frames that the copy
+ * reads.  The other work of fork() is useless here: the locks of malloc(), whose state an own region makes irrelevant,
+ * and the C library's data on the thread.
  *
- * The answer is its length and so many bytes, so an end of the pipe that another child of the program has got does no harm.
- * The program may wait for children of its own, and get this one: that is none of its errors.
+ * The answer is its length and that many bytes, so it does no harm if another child of the program has inherited an end
+ * of the pipe.  The program may wait for children of its own, and get this one; that is no error of the program.
  */
 #include "heap_copy.h"
 
@@ -33,7 +31,7 @@
 #include "../_interp/objects/gc_objects.h"
 
 #ifndef SYS_close_range
-#define SYS_close_range 436 /* Linux 5.9; before that they stay open */
+#define SYS_close_range 436 /* since Linux 5.9; before, descriptors stay open */
 #endif
 #define MOST_BYTES ((size_t)256 << 20)
 
@@ -132,7 +130,8 @@ by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* A connection of the program ends when the program closes it, not when its copy ends too. */
+/* Close all other descriptors: a connection of the program must end when the program closes it, not when the copy
+ * ends. */
 static void
 close_others(int fd, const int keep[2])
 {
@@ -171,7 +170,7 @@ be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int
     _exit(failed ? 2 : 0);
 }
 
-/* 0; -1: the other side has ended, or it takes too long. */
+/* 0; -1 if the other side has ended or the deadline has passed. */
 static int
 read_all(int fd, void *data, size_t bytes, uint64_t deadline_ns)
 {
@@ -196,7 +195,7 @@ read_all(int fd, void *data, size_t bytes, uint64_t deadline_ns)
     return 0;
 }
 
-/* What the copy has answered, from malloc; NULL: nothing. */
+/* The copy's answer, from malloc; NULL if there is none. */
 static char *
 receive(int fd, uint64_t *bytes, uint64_t deadline_ns)
 {
@@ -212,13 +211,14 @@ receive(int fd, uint64_t *bytes, uint64_t deadline_ns)
     return data;
 }
 
-/* What it has ended with, as of waitpid(); 0 where that is not known, for the program may wait for it. */
+/* The status of waitpid(); 0 if it is unknown, for the program may have waited for the copy. */
 static int
 end_copy(pid_t pid, bool answered)
 {
     int status = 0;
 
-    /* One that has ended already keeps its own signal; one that the program has waited for has no number any more. */
+    /* If the copy has ended already, keep its own signal; if the program has waited for it, its number may be
+     * reused. */
     if (!answered && waitpid(pid, &status, WNOHANG) != 0) {
         return status;
     }
@@ -257,7 +257,7 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
         return PyErr_SetFromErrno(PyExc_OSError);
     }
     if (plus_gc_objects_begin() <
-        0) { /* a copy runs no Python code, so it could not make the listing */
+        0) { /* a copy runs no Python code, so it cannot make the listing */
         close(pipe_fds[0]);
         close(pipe_fds[1]);
         return PyErr_NoMemory();

@@ -1,9 +1,9 @@
-/* Two walks: the first gives numbers to objects, the second finds who refers to whom.
+/* Two walks: the first numbers the objects, the second finds the references.
  *
- * Roots are, in this order: modules; frames; what the interpreter is known to hold (keepers.c); and what is referred to more
- * often than the walk can see, so that C code, the interpreter or an operand stack holds it.  What no root leads to is garbage, or is held in a way that cannot be seen;
- * plus_graph_reach_all() makes roots of some of it.  Counts of immortal objects say nothing: of those only what nobody
- * refers to is a root.
+ * Roots are, in this order: modules; frames; the objects that the interpreter is known to hold (keepers.c); and objects
+ * with more references than the walk can see, so that C code, the interpreter or an operand stack holds them.  An
+ * object that no root leads to is garbage, or is held invisibly; plus_graph_reach_all() makes some of those roots.  An
+ * immortal object's reference count says nothing: it is a root only if no object refers to it.
  */
 #include "heap_graph.h"
 
@@ -28,9 +28,9 @@ struct measured {
 struct building {
     struct plus_heap_graph *graph;
     const struct plus_arenas *arenas;
-    const struct plus_arena *arena; /* of the last object that was in one */
+    const struct plus_arena *arena; /* of the last object that was in an arena */
     struct plus_record_table types;
-    PyObject *last; /* whose node is last_node */
+    PyObject *last; /* the object of node last_node */
     uint32_t last_node;
     uint32_t frame;
 };
@@ -91,7 +91,7 @@ grow(struct plus_heap_graph *graph)
     return 0;
 }
 
-/* PLUS_NO_NODE: no memory. */
+/* The new node; PLUS_NO_NODE if there is no memory. */
 static uint32_t
 add_node(struct plus_heap_graph *graph, PyObject *op, uint64_t bytes)
 {
@@ -120,7 +120,7 @@ node_of(struct building *it, PyObject *op)
     return it->last_node;
 }
 
-/* Objects of the interpreter's binary are in none. */
+/* False for static objects of the interpreter's binary. */
 static bool
 is_in_arena(struct building *it, const PyObject *op)
 {
@@ -146,7 +146,7 @@ is_in_arena(struct building *it, const PyObject *op)
     return found;
 }
 
-/* Of all its blocks. */
+/* The bytes of all its blocks. */
 static int64_t
 measure(struct building *it, PyObject *op)
 {
@@ -288,7 +288,7 @@ connect_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
     return target == PLUS_NO_NODE ? 0 : plus_heap_graph_add_edge(it->graph, it->frame, target);
 }
 
-/* From pairs to rows. */
+/* Sort the pairs into rows. */
 static int
 sort_edges(struct plus_heap_graph *graph)
 {
@@ -362,7 +362,8 @@ plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node)
 
 #define RANKS 3
 
-/* What tells most of a cycle: a function, an instance of the program's classes; then containers; then the rest. */
+/* The rank of an object as a root of a cycle.  The most telling comes first: a function or an instance of the program's
+ * classes; then other objects; then cells and tuples. */
 static uint8_t
 rank_of(const PyObject *op)
 {
@@ -418,7 +419,7 @@ find_roots(struct plus_heap_graph *graph)
     return status < 0 ? status : reach_all(graph);
 }
 
-/* ---- all of it ------------------------------------------------------------------------------------ */
+/* ---- entry point ---------------------------------------------------------------------------------- */
 
 int
 plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas)

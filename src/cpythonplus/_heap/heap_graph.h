@@ -1,10 +1,10 @@
 /* All objects as nodes of a graph, and their references as its edges.
  *
- * Node 0 is what all others hang from.  Then come the frames that are being executed, and then the objects.  An object that
- * refers to nothing, and that one other refers to alone, is no node: it counts with that one.
+ * Node 0 is the parent of all roots.  Then come the frames that are being executed, and then the objects.  An object
+ * that refers to nothing and that only one other object refers to is no node: it counts with that other object.
  *
- * The GIL must be held, and stays so.  Makes no object; takes some 100 bytes a node, of copy_memory.h, which are not given back:
- * to be used in a copy of the process (heap_copy.h). */
+ * The GIL must be held, and stays so.  Makes no object; takes about 100 bytes a node from copy_memory.h, which are not
+ * freed: for use in a copy of the process (heap_copy.h). */
 #ifndef PLUS_MEMORY_HEAP_GRAPH_H
 #define PLUS_MEMORY_HEAP_GRAPH_H
 
@@ -14,31 +14,32 @@
 #include "../_interp/objects/arenas.h"
 #include "dominators.h"
 
-/* An object that the interpreter holds, by the call that has given it. */
+/* An object that the interpreter holds, and the call that gave it. */
 struct plus_keeper {
     PyObject *op;
-    const char *by;       /* stays */
+    const char *by;       /* a static string */
     unsigned long number; /* of a signal; threading.get_ident() of a thread; 0 */
-    bool many;            /* it may be one of many: such are told together, as what C code holds */
+    /* It may be one of many, which are reported together, as those that C code holds. */
+    bool many;
 };
 
 struct plus_heap_graph {
     struct plus_graph edges;
     uint32_t frames;      /* nodes 1 to `frames` */
-    PyCodeObject **codes; /* of frame i: codes[i - 1] */
-    PyObject **objects;   /* NULL: node 0 and frames */
+    PyCodeObject **codes; /* code of frame i: codes[i - 1] */
+    PyObject **objects;   /* NULL for node 0 and frames */
     uint64_t *bytes;
-    uint32_t *members; /* objects that count with a node, itself too */
+    uint32_t *members; /* the number of objects that count with a node, including itself */
     struct plus_roots roots;
-    /* So many of the roots are modules; then frames; then what the interpreter holds; then what others hold; then what nobody
-     * leads to. */
+    /* Ends of the groups of roots: modules; then frames; then objects that the interpreter holds; then objects that are
+     * held otherwise.  The rest are unreachable. */
     size_t modules, framed, named, held;
     struct plus_record_table keepers; /* of struct plus_keeper, by object */
     uint64_t total_objects, total_bytes;
-    uint64_t large_bytes;          /* of blocks above 512 bytes, which pymalloc leaves to malloc */
-    uint64_t small_bytes;          /* of those in pymalloc's arenas, as it rounds them up */
-    struct plus_granules unlisted; /* all objects that the collector does not know, nodes or not */
-    /* Its own. */
+    uint64_t large_bytes;          /* of blocks above 512 bytes, for which pymalloc calls malloc */
+    uint64_t small_bytes;          /* of blocks in pymalloc's arenas, as it rounds them up */
+    struct plus_granules unlisted; /* all objects that the collector does not track, nodes or not */
+    /* Private. */
     uint32_t *slots;
     size_t mask, capacity;
     uint32_t *pairs; /* from, to */
@@ -46,27 +47,27 @@ struct plus_heap_graph {
     uint32_t *in_count;
 };
 
-/* Nodes, and edges as far as tp_traverse tells them.  arenas: pymalloc's, or none.  0, or -ENOMEM. */
+/* Make nodes, and edges as far as tp_traverse tells them. arenas: pymalloc's; may be empty.  0, or -ENOMEM. */
 int
 plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
 
-/* One more edge.  0, or -ENOMEM. */
+/* Add an edge.  0, or -ENOMEM. */
 int
 plus_heap_graph_add_edge(struct plus_heap_graph *graph, uint32_t from, uint32_t to);
 
-/* Behind the last edge and the last keeper: finds the roots.  0, or -ENOMEM. */
+/* Find the roots, after the last edge and the last keeper.  0, or -ENOMEM. */
 int
 plus_heap_graph_finish(struct plus_heap_graph *graph);
 
-/* Whether somebody beside the objects that were found holds it. */
+/* True if the object has a reference from outside the objects that were found. */
 bool
 plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node);
 
-/* The node of an object; PLUS_NO_NODE: it has none. */
+/* The node of an object; PLUS_NO_NODE if it has none. */
 uint32_t
 plus_heap_graph_node(const struct plus_heap_graph *graph, const PyObject *op);
 
-/* The name of a variable of a frame's node that holds an object, borrowed, or NULL. */
+/* The name of a variable of a frame's node that refers to the object, borrowed, or NULL. */
 PyObject *
 plus_heap_graph_variable(uint32_t frame, const PyObject *op);
 

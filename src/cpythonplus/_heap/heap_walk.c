@@ -1,5 +1,5 @@
-/* An object in the collector's lists gets its turn there and needs no note that it was met.  All others are
- * handled when they are met the first time, which a set of bits tells, with a stack for what lies deep.
+/* An object in the collector's lists is visited there and needs no mark.  All others are handled at the first meeting,
+ * which a set of bits records, with a stack for deep ones.
  *
  *     for each object of the lists:   tell it, follow it, empty the stack
  *     for each variable of a frame:   the same, if it is in no list and was not met
@@ -7,21 +7,21 @@
  *                                     tell the reference; an object of the lists waits for its turn;
  *                                     any other, if it is new: tell it and follow it
  *
- * What is in no list is followed at once, NESTED deep: it is in the processor's cache then, and a list of a million
- * tuples puts none of them on the stack.  What lies deeper waits on the stack, so no chain of objects, however long, uses
- * up the C stack.  The stack is empty at the end of each turn.
+ * An object in no list is followed at once, NESTED deep: it is in the processor's cache then, and a list of a million
+ * tuples puts none of them on the stack.  Deeper objects wait on the stack, so that no chain of objects uses up the C
+ * stack.  The stack is empty at the end of each turn.
  *
- * The lists may not change while they are walked along.  So nothing here makes an object, nor may a visitor; and facts that
- * the readers ask for have been asked before (plus_heap_walk_refusal), since a proof makes objects.
+ * The lists may not change during the walk.  So neither this code nor a visitor may make an object; and the facts that
+ * the readers need have been proven before (plus_heap_walk_refusal), since a proof makes objects.
  *
- * Frames come last: so what is told as held by a frame was met nowhere else.
+ * Frames come last: so an object that is told as held by a frame was met nowhere else.
  *
- * Rejected: a set of all objects (for those in the lists, which are most, the lists are one), and gc.get_objects() with
- * gc.get_referents(), which make lists of the whole heap and miss what no tp_traverse tells.
+ * Rejected: a set of all objects (most are in the lists, which serve as the set), and gc.get_objects() with
+ * gc.get_referents(), which make lists of the whole heap and miss references that no tp_traverse tells.
  *
- * If the lists cannot be walked along, gc_objects.h has a listing, with a set of its addresses.  Frozen objects are not
- * in it: these are handled when they are met, as those that the collector does not know, and sys.modules is one more
- * beginning for them. */
+ * If the lists cannot be walked, gc_objects.h has a listing, with a set of its addresses.  Frozen objects are not in
+ * it: they are handled when they are met, like objects that the collector does not track, and sys.modules is an
+ * additional start for them. */
 #include "heap_walk.h"
 
 #include "../_base/memory/granules.h"
@@ -35,13 +35,13 @@
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \
-    8 /* objects in objects that are followed at once; those further in wait on the stack */
+    8 /* objects nested in objects that are followed at once; deeper ones have to wait on the stack */
 
 struct walk {
     const struct plus_heap_visitor *visitor;
     struct plus_granules met;
-    PyTypeObject *types[TYPES]; /* those met last, by address: classes share places */
-    PyObject *source;           /* whose references are being visited */
+    PyTypeObject *types[TYPES]; /* those met last, by address: classes share slots */
+    PyObject *source;           /* the object whose references are being visited */
     struct plus_object_stack stack;
     unsigned nesting;
     bool by_listing;
@@ -52,7 +52,7 @@ meet_type(struct walk *walk, PyTypeObject *type);
 static int
 follow(struct walk *walk, PyObject *op);
 
-/* At once while it is in the cache, and so that a list of a million tuples does not put all of them on the stack. */
+/* Follow at once while the object is in the cache; this also keeps a million items of a list off the stack. */
 static int
 follow_unlisted(struct walk *walk, PyObject *op)
 {
@@ -76,7 +76,7 @@ tell(const struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_ori
     return visitor->object == NULL ? 0 : visitor->object(op, parent, origin, visitor->arg);
 }
 
-/* An object that the collector does not list, wherever it was met. */
+/* Handle an object that the collector does not list. */
 static int
 meet_unlisted(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
 {
@@ -111,7 +111,7 @@ has_a_turn(const struct walk *walk, PyObject *op)
     return walk->by_listing ? plus_gc_objects_listed(op) : plus_gc_is_tracked(op);
 }
 
-/* An object that is not in the listing, but that the collector knows, is frozen. */
+/* A tracked object that is not in the listing is frozen. */
 static int
 meet_without_turn(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
 {
@@ -203,7 +203,7 @@ plus_heap_walk_refusal(void)
                                            PLUS_FACT_INLINE_VALUES, PLUS_FACT_OBJECT_SIZES};
 
     /* A walk asks for these facts and goes on without those that do not hold.  They are proven here: a proof makes
-     * objects, and on 3.11 that may start the collector, which moves what the walk goes along. */
+     * objects, and on 3.11 that may start the collector, which changes the lists. */
     for (size_t i = 0; i < sizeof asked / sizeof asked[0]; i++) {
         (void)plus_fact_refusal(asked[i]);
     }

@@ -1,18 +1,18 @@
-/* An object that is referred to more often than the walk over the heap can see is held by C code.  Much of it is the
- * interpreter's, and has been given to it by a call that a program makes:
+/* An object with more references than the walk over the heap can see is held by C code.  Many of them belong to the
+ * interpreter, which got them by a call that a program makes:
  *
- *     threads       the context, functions of sys.settrace() and sys.setprofile(), the exception that is handled: of each
- *                   thread's state, if PLUS_FACT_THREAD_STATE is proven
+ *     threads       the context, functions of sys.settrace() and sys.setprofile(), the exception that is handled: in
+ *                   each thread's state, if PLUS_FACT_THREAD_STATE is proven
  *     signals       signal.getsignal() answers without Python code
- *     lists         of os.register_at_fork(), codecs.register(), and from 3.14 on of atexit.register(): one more is given, and
- *                   the list that is longer then is the one
- *     dicts         of codecs: by what is known to be in them
+ *     lists         of os.register_at_fork(), codecs.register(), and from 3.14 on of atexit.register(): one more
+ *                   function is registered, and the list that has grown is the one
+ *     dicts         of codecs: by entries that are known to be in them
  *     the rest      audit hooks, sys.monitoring, and up to 3.13 atexit: by words of the interpreter's state
  *
- * A list that is full cannot grow, since in a copy what the program has allocated cannot be made larger.  So its last
- * item is taken out meanwhile.
+ * A full list cannot grow, since in a copy the program's blocks cannot be reallocated.  So its last item is taken out
+ * meanwhile.
  *
- * Rejected: sys.addaudithook() to find the list of hooks, for it calls them. */
+ * Rejected: sys.addaudithook() for finding the list of hooks, for it calls them. */
 #include "keepers.h"
 
 #include <errno.h>
@@ -29,18 +29,18 @@
 #define AT_EXIT "atexit.register()"
 #define MOST_HOOKS 256
 
-/* A list that somebody outside of the heap holds, and how it was before one more was put in. */
+/* A list that is held from outside the heap, and its state before the registration. */
 struct held_list {
     PyListObject *list;
     Py_ssize_t count;
-    PyObject *first, *last; /* the latter taken out; NULL: there was room */
+    PyObject *first, *last; /* last: taken out; NULL if there was room */
 };
 
 struct search {
     struct plus_heap_graph *graph;
     struct held_list *lists;
     size_t count;
-    const char *by; /* of what is being asked about */
+    const char *by; /* the call that is being examined */
     int status;
 };
 
@@ -50,7 +50,7 @@ is_held(const struct plus_heap_graph *graph, uint32_t node)
     return node != PLUS_NO_NODE && plus_heap_graph_is_held(graph, node);
 }
 
-/* Ends with -ENOMEM in `status`. */
+/* Note the keeper of a held object; sets `status` to -ENOMEM if there is no memory. */
 static void
 name(struct search *search, PyObject *op, const char *by, unsigned long number)
 {
@@ -71,7 +71,7 @@ name(struct search *search, PyObject *op, const char *by, unsigned long number)
     *keeper = (struct plus_keeper){op, by, number, many};
 }
 
-/* A function of a built-in module that runs no Python code, borrowed, or NULL. */
+/* A C function of a module, which runs no Python code; borrowed, or NULL. */
 static PyObject *
 built_in(const char *module_name, const char *function_name)
 {
@@ -169,7 +169,7 @@ make_room(struct held_list *each)
     }
 }
 
-/* Sets it back.  Whether it has become longer, at the beginning or at the end. */
+/* Restore the list.  True if it has grown, at the beginning or at the end. */
 static bool
 undo(struct held_list *each)
 {
@@ -186,12 +186,12 @@ undo(struct held_list *each)
     return now == before + 1;
 }
 
-/* Gives one more of what it takes to a function, or to codecs, and names the list that it is put in. */
+/* Register one more function with `function`, or a codec if NULL, and name the list that has grown. */
 static void
 name_list(struct search *search, PyObject *function, const char *keyword, const char *by)
 {
     PyObject *given =
-        (PyObject *)&PyBaseObject_Type; /* a function as good as any, and immortal enough */
+        (PyObject *)&PyBaseObject_Type; /* any callable serves, and this one is never freed */
     PyObject *arguments = keyword == NULL ? PyTuple_Pack(1, given) : PyTuple_New(0);
     PyObject *keywords = keyword == NULL ? NULL : Py_BuildValue("{sO}", keyword, given);
 
@@ -275,7 +275,8 @@ name_word(uintptr_t word, void *arg)
     return false;
 }
 
-/* The list of audit hooks is hidden from the collector, so it is none of the objects that were found; its items are. */
+/* The list of audit hooks is hidden from the collector, so it is not among the objects that were found; its items
+ * are. */
 static bool
 name_hooks(uintptr_t word, void *arg)
 {
@@ -331,7 +332,8 @@ name_monitoring(struct search *search, const struct plus_interpreter_words *stat
         PyObject *number = PyLong_FromLong(tool);
         PyObject *found = number == NULL ? NULL : PyObject_CallOneArg(function, number);
 
-        names[tool] = found == Py_None ? NULL : found; /* the reference matters to no copy */
+        /* The leaked reference does not matter in a copy. */
+        names[tool] = found == Py_None ? NULL : found;
         any = any || names[tool] != NULL;
         Py_XDECREF(number);
         PyErr_Clear();
@@ -362,7 +364,7 @@ name_words(struct search *search)
     plus_free(state.words);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------------- */
+/* ---- entry point ------------------------------------------------------------------------------------- */
 
 int
 plus_keepers_find(struct plus_heap_graph *graph)
@@ -383,7 +385,7 @@ plus_keepers_find(struct plus_heap_graph *graph)
 
 /* ---- subclasses -------------------------------------------------------------------------------------- */
 
-/* A dict from numbers to weak references, which a class alone has. */
+/* True for a dict from numbers to weak references; only classes have such a dict. */
 static bool
 is_of_subclasses(uintptr_t word, void *arg)
 {
@@ -411,7 +413,7 @@ plus_keepers_connect_subclasses(struct plus_heap_graph *graph)
             continue;
         }
         uintptr_t word =
-            (uintptr_t)type->tp_subclasses; /* of a built-in class a number, from 3.12 on */
+            (uintptr_t)type->tp_subclasses; /* from 3.12 on a number for a built-in class */
         if (!is_of_subclasses(word, graph)) {
             word = PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)
                        ? 0

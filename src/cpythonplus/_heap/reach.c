@@ -1,11 +1,11 @@
-/* Breadth first, from named roots to what nobody leads to.
+/* Breadth-first search from named roots to unreachable objects, with these distances:
  *
- *     modules, their names, classes and their names      a step of no length
- *     what a module's C code keeps                        C_STATE
- *     what a module has imported                          IMPORTED: so that a thing is called by its home
- *     any other reference                                 1
+ *     modules, their names, classes and their names      0
+ *     objects that a module's C code keeps               C_STATE
+ *     objects that a module has imported                 IMPORTED: so that an object is named by its home
+ *     any other reference                                1
  *
- * Nothing is given back: the copy of the process in which this works ends.
+ * No memory is freed: this works in a copy of the process that ends.
  */
 #include "reach.h"
 
@@ -89,9 +89,9 @@ plus_reach_is_namespace(const struct plus_reach *owners, uint32_t node)
             (PyType_Check(owner) && plus_class_dict((PyTypeObject *)owner) == op));
 }
 
-/* ---- ways ------------------------------------------------------------------------------------------- */
+/* ---- shortest paths --------------------------------------------------------------------------------- */
 
-/* Nodes at one distance; some have been met nearer since. */
+/* Nodes at one distance; some of them have got a smaller one since. */
 struct bucket {
     uint32_t *nodes;
     size_t count, room;
@@ -99,9 +99,9 @@ struct bucket {
 
 struct search {
     struct plus_reach *owners;
-    uint32_t *distance; /* UINT32_MAX: not met */
+    uint32_t *distance; /* UINT32_MAX if not met */
     bool *done;
-    struct bucket buckets[FARTHEST + 1]; /* by distance, in turn */
+    struct bucket buckets[FARTHEST + 1]; /* one for each distance, modulo their number */
 };
 
 static int
@@ -125,7 +125,7 @@ meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
     return 0;
 }
 
-/* Whether an object comes from another module than the one in whose names it is, as far as it tells. */
+/* True if an object says that it comes from another module than the one that has it among its names. */
 static bool
 is_stranger(PyObject *op, PyObject *module_name)
 {
@@ -142,8 +142,8 @@ is_stranger(PyObject *op, PyObject *module_name)
            PyUnicode_CheckExact(module_name) && PyUnicode_Compare(home, module_name) != 0;
 }
 
-/* How far it is from one object to another.  The names of a module or a class are the module or the class.  What a module
- * has imported belongs to where it is from, and what its C code keeps comes after its names. */
+/* The distance from one object to another.  The names of a module or a class are part of it.  An imported object
+ * belongs to its home module, and objects that a module's C code keeps come after its names. */
 static uint32_t
 step_length(const struct plus_reach *owners, uint32_t from, uint32_t to)
 {
@@ -182,7 +182,8 @@ leave(struct search *search, uint32_t node)
     return status;
 }
 
-/* From one group of roots: 0, or -ENOMEM.  Nearer ones first, and of those the ones that were met first. */
+/* Search from one group of roots; 0, or -ENOMEM.  Nearer nodes come first, and at one distance those that were met
+ * first. */
 static int
 find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
 {
@@ -199,7 +200,7 @@ find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
             }
             search->done[node] = true;
             owners->queue[(*tail)++] = node;
-            /* A class in a list has no name of its own, and what is in its namespace neither. */
+            /* A class in a list has no name of its own, nor has its namespace. */
             bool is_named = holder == PLUS_NO_NODE || (plus_reach_is_namespace(owners, holder) &&
                                                        owners->anchor[holder] == holder);
             owners->anchor[node] = is_garbage ? PLUS_GARBAGE
@@ -212,7 +213,7 @@ find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
     return status;
 }
 
-/* From one group of roots after the other. */
+/* Search from one group of roots after the other. */
 static int
 find_paths(struct plus_reach *owners)
 {

@@ -71,14 +71,14 @@ compare_attribute(PyObject *name, const char *field, PyObject *value, void *arg)
     return 1;
 }
 
-/* Held: on 3.11 a tuple that is made may run the collector, and that whatever takes the name out of where it was. */
+/* The name is held: on 3.11 making a tuple may start the collector, whose finalisers may drop the name's owner. */
 static PyObject *
 label_with(const char *kind, PyObject *name)
 {
     return Py_BuildValue("(sN)", kind, Py_NewRef(name));
 }
 
-/* A mapping of contextvars visits its values, each in front of the variable that it belongs to. */
+/* A mapping of contextvars visits each value before its variable. */
 static int
 compare_value(PyObject *op, void *arg)
 {

@@ -1,21 +1,21 @@
-/* By which attribute, key or index one object refers to another: names for what the walk over the heap finds.
+/* The attribute, key or index by which one object refers to another, for references that the walk over the heap finds.
  *
- * All with the GIL held; nothing is made or changed. */
+ * GIL held; no other object is made or changed. */
 #ifndef PLUS_MEMORY_REFERENCES_H
 #define PLUS_MEMORY_REFERENCES_H
 
 #include "../_base/compat.h"
 
-/* Calls `visit` for each attribute that an instance has in itself: inline values, slots, fields of a C type that
- * Python sees.  `name` is a str, borrowed, or NULL and then `field` is it.  Ends at the first result that is
- * not 0, which is returned; else 0. */
+/* Call `visit` for each attribute that is stored in an instance: inline values, slots, fields of a C type that Python
+ * sees.  `name` is a borrowed str, or NULL if `field` is the name.  Ends at the first non-zero result, which is
+ * returned; else 0. */
 int
 plus_attributes_visit(PyObject *op,
                       int (*visit)(PyObject *name, const char *field, PyObject *value, void *arg),
                       void *arg);
 
-/* How `from` refers to `to`: a new tuple ("attribute", str), ("key", object), ("index", int), ("dict", None) of what is
- * the object's dict, ("", None) if that is not to be seen.  NULL with an exception. */
+/* The way in which `from` refers to `to`, a new tuple: ("attribute", str), ("key", object), ("index", int), ("dict",
+ * None) if `to` is the dict of the object's attributes, ("", None) if it is unknown.  NULL with an exception. */
 PyObject *
 plus_reference_label(PyObject *from, PyObject *to);
 

@@ -1,4 +1,4 @@
-"""What is known of the interpreter's private structures, and whether it holds here."""
+"""The interpreter's private structures: the assumptions about them, and whether they hold."""
 
 from cpythonplus._interp.facts import Fact, facts
 from cpythonplus._interp.losses import LOSSES, Loss, losses, sentences, walk_losses

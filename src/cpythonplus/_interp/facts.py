@@ -16,15 +16,15 @@ __all__ = ["Fact", "facts"]
 
 @dataclass(frozen=True, slots=True)
 class Fact(Data):
-    """One thing that is taken for granted of a private structure.
+    """One assumption about a private structure.
 
     name: one word.
     since, until: the first and the last minor version of Python that has it: (3, 11), (3, 15).
     what: the structure.
-    proof: how it is proven on objects that are made for the purpose.
-    features: what is refused, or goes on with less, where it does not hold.
+    proof: how it is proven on objects that are made for the proof.
+    features: the features that are refused, or reduced, if it does not hold.
     state: "proven", "refused", "not asked", or "absent": this version does not have it.
-    refusal: why it is refused, else "".
+    refusal: the reason why it is refused, else "".
     """
 
     name: str
@@ -38,7 +38,7 @@ class Fact(Data):
 
 
 def facts(*, ask: bool | tuple[str, ...] = True) -> list[Fact]:
-    """Return each fact; `ask`: prove all, or those names, that no feature has asked for yet."""
+    """Return each fact; `ask`: prove all, or those of these names, that were not asked yet."""
     if sys.platform != "linux":
         return []
     from cpythonplus import _native

@@ -1,5 +1,5 @@
-/* The facts and their probes, which lie beside the readers.  facts.c gets this table when the extension is loaded: so
- * all readers may ask it, and it knows none of them. */
+/* The facts and their probes, which are beside the readers. facts.c gets this table when the extension is loaded: so
+ * all readers may ask facts.c, and it does not depend on them. */
 #include "facts_table.h"
 
 #include "facts/probes.h"

@@ -39,8 +39,8 @@ _LEFT_BLOCKS: Final = (
     " and the worker copies these pages"
 )
 
-# For doctor, serve and run, in this order.  True: the command goes on, slower or with less.
-# None: the command does not need the fact.
+# For doctor, serve and run, in this order.  True: the command goes on, slower or with less.  None:
+# the command does not need the fact.
 LOSSES: Final[dict[str, tuple[tuple[bool, str] | None, ...]]] = {
     "gc-header": (
         (True, "each object is looked at through the public API, which takes longer"),
@@ -95,7 +95,7 @@ _PREFIXES: Final[dict[Face, tuple[str, str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Loss(Data):
-    """The things that one command lacks for one reason.
+    """The abilities that one command lacks for one reason.
 
     facts: the names of the facts that are refused. works: whether the command goes on, slower or
     with less. text: the sentence, with the reason.
@@ -110,7 +110,7 @@ class Loss(Data):
 
 
 def losses(face: Face, names: Iterable[str] = LOSSES) -> tuple[Loss, ...]:
-    """Return what a command lacks in this interpreter, what does not work first.
+    """Return the losses of a command in this interpreter, those that do not work first.
 
     Proves those of the facts `names` that the command needs.
     """
@@ -131,12 +131,12 @@ def losses(face: Face, names: Iterable[str] = LOSSES) -> tuple[Loss, ...]:
 
 
 def walk_losses() -> tuple[str, ...]:
-    """Return the sentences on a walk over the heap; what does not work at all raises there."""
+    """Return the sentences on a walk over the heap; a loss that prevents the walk raises there."""
     return tuple(each.text for each in losses("doctor", _WALK))
 
 
 def sentences(name: str) -> list[str]:
-    """Return what a fact costs if it is refused: `doctor: does not work: ...`, for each command."""
+    """Return the costs of a refused fact: `doctor: does not work: ...`, for each command."""
     return [
         f"{face}: {_PREFIXES[face][effect[0]]}{effect[1]}"
         for face in FACES
@@ -149,14 +149,14 @@ def _effect(name: str, face: Face) -> tuple[bool, str] | None:
 
 
 def _is_chosen(refusal: str) -> bool:
-    """Whether an allocator was asked for: reports and the log tell that in words of their own."""
+    """Whether an allocator was chosen; reports and the log have their own words for that."""
     debugs = sys.flags.dev_mode or hasattr(sys, "gettotalrefcount")
     chosen = debugs or "PYTHONMALLOC" in os.environ or not sys.getallocatedblocks()
     return refusal == _OTHER_ALLOCATOR and chosen
 
 
 def _too_old() -> list[Loss]:
-    """Return what no fact says: 3.11 has nothing immortal."""
+    """Return the loss that has no fact: 3.11 has no immortal objects."""
     from cpythonplus import _native
 
     refusal = _native.prefork_refusal()

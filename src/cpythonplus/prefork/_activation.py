@@ -1,6 +1,6 @@
-"""What a server's workers get from the other rooms: the scheduled GIL, and the native locks.
+"""Activating the scheduled GIL and the native locks in a server's workers.
 
-The only file of this room that knows of them.
+No other file of prefork imports `gil` or `threads`.
 """
 
 from collections.abc import Callable
@@ -18,15 +18,15 @@ __all__ = [
 
 
 def checked_policy(text: str) -> str:
-    """Return the policy that a text like `slice_us=5000,spin_us=0` means, as a text; ValueError."""
+    """Return a policy like `slice_us=5000,spin_us=0` in its normal form; raises ValueError."""
     return _limits.written(_limits.read(text))
 
 
 def schedule_gil(policy: str | None = None) -> str:
-    """Have this process's GIL scheduled; return why that cannot be, or an empty text.
+    """Schedule this process's GIL; return the reason why that is impossible, or an empty text.
 
-    policy: a text as `checked_policy` returns it.  Without one, a GIL that is scheduled already
-    keeps its own.
+    policy: a text as `checked_policy` returns it.  Without a policy, a GIL that is scheduled
+    already keeps its own.
     """
     from cpythonplus import gil
 
@@ -37,10 +37,10 @@ def schedule_gil(policy: str | None = None) -> str:
 
 
 def rehearse_gil() -> None:
-    """Do once in the parent what each worker would have to do to have its GIL scheduled.
+    """Do once in the parent the work that each worker would have to do for scheduling its GIL.
 
-    That is importing, and a trial in a process of its own: the answer is inherited.  A GIL that is
-    scheduled already stays so.
+    That is importing, and a trial in a process of its own, whose result the workers inherit.  A GIL
+    that is scheduled already stays so.
     """
     from cpythonplus import gil
 
@@ -50,14 +50,14 @@ def rehearse_gil() -> None:
 
 
 def use_native_locks(*, wanted: bool = True) -> str:
-    """Put the native locks in place, or the standard ones; return why it cannot be, or nothing."""
+    """Put the native or the standard locks in place; return why that is impossible, or ""."""
     from cpythonplus import threads
 
     return _tried(threads.patch if wanted else threads.unpatch)
 
 
 def gil_statistics() -> tuple[int, int]:
-    """Return how often and how long (in nanoseconds) threads of this process waited for the GIL."""
+    """Return the number of waits of this process for the GIL, and their sum in nanoseconds."""
     from cpythonplus import gil
 
     found = gil.statistics()

@@ -1,4 +1,4 @@
-"""The kind of a web application or of a worker: by looking at it, without calling it."""
+"""Telling the kind of a web application or of a worker without calling it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["comes_from", "is_aiohttp", "is_aiohttp_application", "is_asgi"]
 
 
 def is_asgi(application: object) -> bool:
-    """Whether it is called the ASGI way: a coroutine function of three arguments."""
+    """Whether an ASGI server can call it: it is a coroutine function of three arguments."""
     call = getattr(application, "__call__", None)  # noqa: B004  # the method, not whether it is there
     is_coroutine = inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call)
     return is_coroutine and not _is_factory(application)
 
 
 def comes_from(kind: type, *modules: str) -> bool:
-    """Whether a class, or one that it is derived from, is of a module whose name begins so."""
+    """Whether a class, or one of its bases, is from a module whose name begins like this."""
     return any(each.__module__.startswith(modules) for each in kind.__mro__)
 
 

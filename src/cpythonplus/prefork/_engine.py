@@ -1,17 +1,16 @@
-"""What is done before a fork and in the workers, the same for every server.
+"""The steps before a fork and in the workers, the same for every server.
 
-A server's module knows *when* its server forks and how a worker leaves; this one knows what is to
-be done then.
+A server's module knows *when* its server forks and how a worker leaves; this module has the steps.
 
     parent   before_fork   once: rehearse the GIL, open the port of the metrics, warm up
                            always: the functions given to `prefork.before_fork`, end OpenMP's
                            threads, prepare within the budget, describe the parent, let imports end
     worker   start_worker  cut the parent's connections, the GIL, the locks, a place on the board,
                            the metrics
-             is_due        after a request or task: write the numbers; is it its turn to go
+             is_due        after a request or task: write the numbers; tell whether to leave
 """
 
-# An application can be anything.
+# An application can be any object.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -68,14 +67,14 @@ _MEMORY = ("resident_bytes", "private_bytes", "shared_bytes", "proportional_byte
 class Engine:
     """A process that forks workers; made in it, used by it and by its children.
 
-    Only the thread that forks may call what is for the parent.  Nothing that `before_fork` and
-    `start_worker` do ends a program: what goes wrong is told in one line, and it goes on without.
+    Only the thread that forks may call the parent's methods.  No error in `before_fork` or
+    `start_worker` ends the program: it is logged in one line, and the step is left out.
     """
 
     interval_s = _LOOK_INTERVAL_S
-    """How often a worker looks at its memory at most, in seconds."""
+    """The shortest time between two readings of a worker's memory, in seconds."""
     min_age_s = 10.0
-    """For how long, in seconds, a fresh worker is not replaced: a limit can be too low."""
+    """The age, in seconds, below which a worker is not replaced: a limit can be too low."""
 
     thread_advice = (
         "Start them in the worker, or when they are first needed; or stop them in a function given"
@@ -86,14 +85,14 @@ class Engine:
         self.pid = os.getpid()
         self.options = options
         self.log: Any = log
-        """What is told goes there: a logger, or what looks like one."""
+        """A logger, or an object like one."""
         self.board: Board | None = None
         self.opened = False
-        """Whether `before_fork` was there: what comes once is done."""
+        """Whether `before_fork` was called: the steps of the first call are done."""
         self.connections = Connections()
         self.threads = LostThreads()
         self.kept = Kept()
-        """What the warm-up has left open in the application."""
+        """Objects of the application that the warm-up has left open."""
         self._budget: Budget | None = None
         self._told_spent = False
         self._describes_at = 0.0
@@ -108,9 +107,9 @@ class Engine:
     # ---- in the parent --------------------------------------------------------------------------
 
     def before_fork(self, application: Any = None) -> PrepareReport | None:
-        """Do what is due before a fork; the report if this prepared, or None.
+        """Do the steps before a fork; returns the report if it prepared, or None.
 
-        application: WSGI or ASGI, what paths among the warm-ups are asked of.
+        application: WSGI or ASGI; it answers the paths among the warm-ups.
         """
         first = not self.opened
         if first:
@@ -121,9 +120,10 @@ class Engine:
             if self.board is not None:
                 with suppress(BoardError):
                     self.board.sweep()
-            # Later they may be pools that the program itself uses.
+            # In later calls they may be pools that the program itself uses.
             self.close_connections(known=first)
-            # Later they may be the program's own, or those of a pool that replaces a child.
+            # In later calls they may be the program's own, or those of a pool that replaces a
+            # child.
             self.end_threads(tell=first)
             report = self.prepare()
             self.describe()
@@ -133,7 +133,7 @@ class Engine:
     def _open(self, application: Any) -> None:
         with Guard(self.log, "proving the facts about this interpreter"):
             for each in self.losses():
-                if each.facts:  # what an old version never had is no surprise
+                if each.facts:  # a version without the feature surprises nobody
                     self.log.warning("%s", each)
         if self.options.max_private_memory or self.options.metrics:
             self.make_board(_SLOTS)
@@ -146,7 +146,7 @@ class Engine:
         self.warm_up(application)
 
     def losses(self) -> tuple[Loss, ...]:
-        """Return what the workers do without, since a fact about this interpreter does not hold."""
+        """Return the workers' losses from facts that do not hold in this interpreter."""
         options = self.options
         unasked = {
             *(() if options.immortal else ("frames", "immortal", "inline-values")),
@@ -156,21 +156,21 @@ class Engine:
         return losses("serve", [name for name in LOSSES if name not in unasked])
 
     def make_board(self, slots: int) -> None:
-        """Make the board on which the workers stand."""
+        """Make the board for the workers."""
         with Guard(self.log, "making the workers' board"):
             self.board = Board(slots)
 
     def rehearse(self) -> None:
-        """Do once what each worker, or its first connection, would have to do for itself."""
+        """Do once the work that each worker, or its first connection, would have to do."""
         with Guard(self.log, "importing what names of hosts need"):
-            # Else a thread that connects for the first time would, and be forked in between.
+            # Else a thread may import it at its first connection, and be interrupted by the fork.
             importlib.import_module("encodings.idna")
         with Guard(self.log, "rehearsing the GIL's scheduling"):
             if self.options.gil:
                 rehearse_gil()
 
     def warm_up(self, application: Any, *, may_stop: bool = False) -> None:
-        """Do what the options say; what fails is logged.
+        """Run the warm-ups of the options; failures are logged.
 
         may_stop: warming.Failed is raised, unless the options say to continue.  The connections
         that it opens are noted, so that a worker cuts them.
@@ -212,12 +212,12 @@ class Engine:
         self.log.debug("the warm-up failed here:", exc_info=error.__cause__ or error)
 
     def note_open(self) -> None:
-        """Remember what is open now, so that it is not cut: the program itself has opened it."""
+        """Remember the present descriptors, so that they are not cut: the program opened them."""
         with self._looking():
             self.connections.begin()
 
     def note_opened(self, origin: str) -> None:
-        """Note what was opened since the last time, by `origin`."""
+        """Note the descriptors that were opened since the last time, by `origin`."""
         with self._looking():
             self.connections.look(origin)
 
@@ -225,9 +225,9 @@ class Engine:
         return Guard(self.log, "looking for connections that workers would share", catch=Exception)
 
     def close_connections(self, *, known: bool) -> None:
-        """Call what was given to `before_fork`, and say which connections are left, to be cut.
+        """Call the functions given to `before_fork`, and log the remaining connections, to be cut.
 
-        known: close those of known pools between the two; only Django's, where nothing was warmed.
+        known: close those of known pools in between; only Django's if no warm-up ran.
         """
         pools.call_before_fork(self.log)
         whole = self.connections.whole
@@ -244,7 +244,7 @@ class Engine:
         self.threads.end(self.log, self.thread_advice if tell else None)
 
     def prepare(self) -> PrepareReport | None:
-        """Prepare, within the budget: not at every fork, for what is immortal is never freed."""
+        """Prepare, within the budget: not at every fork, for immortal objects are never freed."""
         options, refused = self.options, statistics().refused
         if self._budget is None:
             self._budget = Budget(options.prepare_again)
@@ -269,15 +269,15 @@ class Engine:
         self._budget = None
 
     def describe(self) -> None:
-        """Put the parent's numbers on the board, now and then, if somebody can see them."""
+        """Put the parent's numbers on the board, now and then, if they can be read there."""
         now = monotonic()
         if self.board is None or self.options.metrics is None or now < self._describes_at:
             return
         done, read = statistics(), {}
-        with suppress(OSError, RuntimeError):  # else not to be had here
+        with suppress(OSError, RuntimeError):  # otherwise there are no numbers
             memory = process_memory(os.getpid())
             read = {name: getattr(memory, name) for name in _MEMORY}
-        # A reading takes 1 ms for each 100 MB: a hundredth of the time at most.
+        # A reading takes 1 ms for each 100 MB; it may take a hundredth of the time.
         self._describes_at = now + max(_DESCRIBE_INTERVAL_S, 100 * (monotonic() - now))
         self.board.describe_master(
             MasterRow(
@@ -290,7 +290,7 @@ class Engine:
         )
 
     def _settle_imports(self) -> None:
-        # The last of all: a message about the worker that ended may have set a thread to work.
+        # This comes last: a message about the worker that ended may have set a thread to work.
         for name in settle_imports(_IMPORT_LIMIT_S, endless=self._endless_imports):
             self._endless_imports.add(name)
             self.log.warning("workers are forked while a thread imports %s", name)
@@ -298,7 +298,7 @@ class Engine:
     # ---- in a worker ----------------------------------------------------------------------------
 
     def start_worker(self) -> None:
-        """Do a worker's part, in the worker; not its end: see `forking.child`."""
+        """Start a worker, in the worker; `forking.child` sets up its end."""
         self.cut_connections()
         with Guard(self.log, "starting a worker", catch=Exception):
             self.reopen()
@@ -311,7 +311,7 @@ class Engine:
             self.is_due()
 
     def cut_connections(self) -> None:
-        """Cut what this worker must not share with its parent, before anything else."""
+        """Cut the connections that this worker must not share with its parent, before all else."""
         with Guard(self.log, "cutting the parent's connections", catch=Exception):
             self.connections.cut()
 
@@ -343,7 +343,7 @@ class Engine:
                 self.log.warning("this worker is not counted: %s", error)
 
     def watch(self, *, always: bool = False) -> None:
-        """Begin to measure the memory; always: also where there is no limit."""
+        """Begin to measure the memory; always: even if there is no limit."""
         options = self.options
         limit = options.max_private_memory or (sys.maxsize if always else 0)
         limited = limit or options.max_worker_lifetime
@@ -383,7 +383,7 @@ class Engine:
             self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
 
     def is_due(self) -> str:
-        """Return why this worker is to be replaced, when it is its turn; one of REASONS, or "".
+        """Return the reason for replacing this worker if it is its turn; one of REASONS, or "".
 
         Asked between two requests or tasks, by any thread; a reason is returned only once, so the
         worker has to end then.

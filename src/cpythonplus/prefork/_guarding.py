@@ -1,7 +1,7 @@
-"""Running what may fail in a process that must not end of it.
+"""Running code that may fail in a process that must not end.
 
-A master ends of an exception that reaches its loop, and its workers with it.  So what runs in it
-beside that loop, ours or the user's, runs inside of a Guard.
+An exception that reaches a master's loop ends the master, and its workers with it.  So all code
+beside that loop, ours or the user's, runs inside a Guard.
 """
 
 import os
@@ -14,19 +14,20 @@ __all__ = ["Guard", "in_one_line", "passes_through", "tell"]
 
 
 class Log(Protocol):
-    """What a Guard writes to: gunicorn's Logger, or one of `logging`."""
+    """The log of a Guard: gunicorn's Logger, or one of `logging`."""
 
     def error(self, msg: str, *args: object) -> None:
         """Write one line."""
 
     def debug(self, msg: str, *args: object, exc_info: BaseException | None = None) -> None:
-        """Write a traceback, where somebody wants to see it."""
+        """Write a traceback, if that level is wanted."""
 
 
 class Guard:
     """A `with` block whose exceptions are logged in one line, after which the program goes on.
 
-    The traceback is logged at level debug.  What `passes_through` names is raised all the same.
+    The traceback is logged at level debug.  An exception for which `passes_through` is true is
+    raised all the same.
     """
 
     def __init__(
@@ -39,8 +40,8 @@ class Guard:
     ) -> None:
         """Guard `what`, which begins the line.
 
-        catch: the class of what is caught; Exception in a worker, which ends by SystemExit.
-        passing: what is raised although it is of that class.
+        catch: the class of caught exceptions; Exception in a worker, which ends by SystemExit.
+        passing: classes that are raised all the same.
         """
         self._log = log
         self._what = what
@@ -64,28 +65,28 @@ class Guard:
 
 def tell(log: Log, what: str, error: BaseException) -> None:
     """Log `what` and the error in one line, and the traceback at level debug; raises nothing."""
-    with suppress(Exception):  # somebody's class of loggers
+    with suppress(Exception):  # a failing logger of the program
         log.error("%s: %s", what, in_one_line(error))
         log.debug("%s; the traceback:", what, exc_info=error)
 
 
 def passes_through(error: BaseException, pid: int) -> bool:
-    """Whether an exception must be raised on, that came out of something begun in process `pid`.
+    """Whether an exception from code that was begun in process `pid` must be raised further.
 
-    KeyboardInterrupt is the user who wants an end.  And in a child that was forked inside of the
-    block any exception is on its way to the child's end: caught, there would be two masters.
+    KeyboardInterrupt is the user's wish to end.  And in a child that was forked inside of the block
+    any exception leads to the child's end: if it were caught, there would be two masters.
     """
     return isinstance(error, KeyboardInterrupt) or os.getpid() != pid
 
 
 def in_one_line(error: BaseException, *hidden: str) -> str:
-    """Return what an exception says and where it comes from, in one line.
+    """Return an exception's message and place in one line.
 
-    hidden: beginnings of names of files that would tell nothing as a place.
+    hidden: beginnings of file names that are useless as a place.
     """
     try:
         text = str(error)
-    except Exception:  # noqa: BLE001  # somebody's __str__
+    except Exception:  # noqa: BLE001  # a failing __str__
         text = "(its message is unavailable)"
     told = f"{type(error).__name__}: {text}" if text else type(error).__name__
     last = traceback.extract_tb(error.__traceback__)[-1:]

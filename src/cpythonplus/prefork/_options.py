@@ -1,8 +1,8 @@
-"""The options of everything that forks workers: one model, whatever the server.
+"""The options for forking workers: one model for all servers.
 
 An option has one name.  In Python it is an argument; in the environment CPYTHONPLUS_PREFORK_NAME;
 in a configuration file of gunicorn or celery prefork_name; for `cpythonplus serve` --name, or
---no-name where it is on unless switched off.
+--no-name if it is on by default.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ __all__ = ["OPTIONS", "PATH", "SERVERS", "Option", "Options", "is_path", "log", 
 
 
 class _Named(logging.LoggerAdapter[logging.Logger]):
-    """A logger whose lines say in another program's log where they come from."""
+    """A logger whose lines tell their origin in another program's log."""
 
     def process(self, msg: Any, kwargs: Any) -> tuple[str, Any]:  # noqa: ANN401  # as in logging
         return f"cpythonplus prefork: {msg}", kwargs
@@ -37,7 +37,7 @@ _MOST_SECONDS = 1e6
 _FAILURES = ("stop", "continue")
 
 
-# ---- what values are read by; ValueError says what is wrong -------------------------------------
+# ---- readers of values; they raise ValueError ---------------------------------------------
 
 
 def _switch(value: object) -> bool:
@@ -96,7 +96,7 @@ def _policy(value: object) -> str | None:
 
 
 def is_path(target: object) -> bool:
-    """Whether it is a path that a web application can be asked for, or a whole address."""
+    """Whether it is a path of a web application, or a whole address."""
     return isinstance(target, str) and target.startswith(("/", "http://", "https://"))
 
 
@@ -127,7 +127,7 @@ _ADDRESS = re.compile(
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """Return what an address means: `HOST:PORT`, `[IPV6]:PORT`, or a port of 127.0.0.1."""
+    """Return host and port of an address: `HOST:PORT`, `[IPV6]:PORT`, or a port of 127.0.0.1."""
     match = _ADDRESS.fullmatch(address)
     if match is None or int(match["port"]) >= 1 << 16:
         raise ValueError(
@@ -158,10 +158,10 @@ def _filter(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What one option is called in each place, and what it does.
+    """The names of one option, and its effect.
 
-    text: one sentence, for --help and for the reference; of a switch, what it does when on.
-    shape: what a value looks like, empty for a switch.  read: the value that is meant; ValueError.
+    text: one sentence, for --help and for the reference; for a switch, its effect when on. shape:
+    the form of a value, empty for a switch. read: returns the value of a text; ValueError.
     """
 
     name: str
@@ -182,7 +182,7 @@ class Option:
 
     @property
     def word(self) -> str:
-        """Its name on the command line: for a switch, what turns it over."""
+        """Its name on the command line; a switch gets the form that changes its default."""
         return f"--{'no-' if self.is_on else ''}{self.name.replace('_', '-')}"
 
     @property
@@ -197,10 +197,10 @@ def _option(text: str, read: Callable[[object], object], shape: str = "", *, def
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user of a server may choose; ValueError, naming the option, for a wrong value.
+    """The options of a server; ValueError, naming the option, for a wrong value.
 
     Each value may also be given as the text that the environment has for it, a warm-up also as one
-    entry or any number of them, and what is a name also as the callable itself.
+    entry or any number of them, and a name also as the callable itself.
     """
 
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)
@@ -333,10 +333,10 @@ OPTIONS = tuple(
 )
 
 
-# ---- what a server cannot have by its nature, and why; what is not listed is there for all ------
+# ---- options that a server cannot have, and why; options not listed are there for all ------
 
 PATH = " at a path"
-"""Behind the name of an option: only a value that is a path of a web application."""
+"""A suffix to an option's name: only a value that is a path of a web application."""
 
 _ENDS_LIGHTLY = "its children end by os._exit in any case"
 _ONLY_GUNICORN = "only the workers of `cpythonplus serve`, gunicorn's, can be reforked"
@@ -415,11 +415,11 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
 }
 
 OFF = {"multiprocessing": ("gil", "threads"), "os.fork": ("gil", "threads")}
-"""What is off unless somebody asks for it: processes that compute have no use for it."""
+"""Options that are off unless asked for: processes that compute have no use for them."""
 
 
 def refuse(options: Options, server: str) -> Options:
-    """Return `options`; ValueError, in one line, when `server` cannot have something of them."""
+    """Return `options`; ValueError, in one line, if `server` cannot have one of them."""
     for name, why in SERVERS[server].items():
         plain = name.removesuffix(PATH)
         value = getattr(options, plain)
@@ -433,10 +433,10 @@ def refuse(options: Options, server: str) -> Options:
 
 
 def read(server: str, given: Mapping[str, object] | None = None) -> Options:
-    """Return what is set: in `given` by the option's name, else in the environment.
+    """Return the options that are set: in `given` by their names, else in the environment.
 
-    A value that is wrong, or that `server` cannot have, is told in one line, and the default holds:
-    a service that works must not go down over it.
+    A value that is wrong, or that `server` cannot have, is logged in one line, and the default
+    holds: a service that works must not go down over it.
     """
     values: dict[str, Any] = dict.fromkeys(OFF.get(server, ()), False)
     for option in OPTIONS:

@@ -1,4 +1,4 @@
-/* What this room adds to the extension. */
+/* Method tables of the folder prefork. */
 #ifndef PLUS_PREFORK_BINDING_H
 #define PLUS_PREFORK_BINDING_H
 

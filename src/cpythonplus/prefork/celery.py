@@ -3,14 +3,14 @@
 Signals do it: `worker_before_create_process` in the parent, `worker_process_init` in the child.
 The children need nothing for their end: billiard ends them by `os._exit`.
 
-Recycling by memory.  celery compares the *highest resident* memory that a child ever had, shared
-pages among it, with `worker_max_memory_per_child`, after each task.  A child that was forked from a
-large parent is above the limit from the start, and is replaced after each task.  So that setting
+Recycling by memory.  After each task celery compares the *highest resident* memory that a child
+ever had, including shared pages, with `worker_max_memory_per_child`.  A child that was forked from
+a large parent is above the limit from the start, and is replaced after each task.  So that setting
 counts private memory here, as `prefork_max_private_memory` does; the lower one holds.
 
-The place where celery compares is the only one in billiard's loop where a child may end without
-losing a task.  The function that is asked there, `billiard.pool.mem_rss`, is replaced by one that
-knows about private memory.  It is private, so it is looked at first.
+That comparison is the only point in billiard's loop where a child may end without losing a task.
+So the function that it calls, `billiard.pool.mem_rss`, is replaced by one for private memory.  It
+is billiard's private function, so its use is verified first.
 """
 
 import os
@@ -39,7 +39,7 @@ _LIMIT = next(each for each in OPTIONS if each.name == "max_private_memory")
 
 
 def _asks_for_memory() -> bool:
-    """Whether billiard's loop calls `mem_rss` after a task, as far as one can see."""
+    """Whether billiard's loop calls `mem_rss` after a task, as far as its code shows."""
     loop = getattr(getattr(billiard_pool, "Worker", None), "workloop", None)
     names = getattr(getattr(loop, "__code__", None), "co_names", ())
     return callable(getattr(billiard_pool, "mem_rss", None)) and "mem_rss" in names
@@ -66,8 +66,8 @@ def _limit_memory(worker: "WorkController", engine: Engine) -> None:
     limit_kib = max(1, limit // _KIB)
 
     def used_kib() -> int:
-        """Return what billiard compares with its limit after each task, in the child."""
-        # Never 0, which would mean that it cannot be told.
+        """Return the number that billiard compares with its limit after each task, in the child."""
+        # Never 0, which would mean unknown.
         return max(private_bytes() // _KIB, limit_kib + 1) if engine.is_due() else 1
 
     billiard_pool.mem_rss = used_kib
@@ -82,7 +82,7 @@ _engine: Engine | None = None  # in a worker with a prefork pool, and in its chi
 
 
 def _on_worker_init(sender: "WorkController", **_: object) -> None:
-    """Read the settings: the configuration is complete, the tasks are loaded, no pool is there."""
+    """Read the settings: the configuration and the tasks are complete, no pool exists yet."""
     global _engine  # noqa: PLW0603
     if not _has_prefork_pool(sender):
         return
@@ -92,18 +92,18 @@ def _on_worker_init(sender: "WorkController", **_: object) -> None:
     if _is_limited(given):
         _limit_memory(sender, _engine)
     if not sender.use_eventloop:
-        # The pool for transports that are not asynchronous tells nobody before it forks.
+        # The pool for transports that are not asynchronous sends no signal before it forks.
         _engine.before_fork()
 
 
 def _is_limited(given: dict[str, object]) -> bool:
-    """Whether private memory counts: not where somebody has set the limit to 0."""
+    """Whether private memory counts: not if the limit was set to 0."""
     asked = given.get(_LIMIT.name, os.environ.get(_LIMIT.variable))
     if asked is None:
         return True
     try:
         return bool(_LIMIT.read(asked))
-    except ValueError:  # told already, and ignored
+    except ValueError:  # logged already, and ignored
         return True
 
 

@@ -4,11 +4,11 @@ That line loads the application in the master, prepares the memory before the wo
 and has them end fast.  It defines `preload_app` and `control_socket_disable`, and no hooks: those
 of the file are called as ever, ours beside them.  It takes effect when gunicorn starts, not on HUP.
 
-What else there is, is chosen by calling `configure`, which the same line brings.
+All other options are chosen by calling `configure`, which the same line imports.
 
-Importing this module puts the native locks and queues in the place of those of `threading`, before
+Importing this module replaces the locks and queues of `threading` by the native ones, before
 the application is imported; `configure(threads=False)` takes that back.  With CPYTHONPLUS_DISABLE
-set the line defines `configure` alone, which then only checks what it is given.
+set the line defines `configure` alone, which then only checks its arguments.
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's ty
     """Choose what the server does beside sharing its memory: the fields of `prefork.Options`.
 
     What is not given is what the environment says.  Raises ValueError for a wrong value, TypeError
-    for what is no option.
+    for an unknown option.
     """
     if _OFF:
         replace(read("gunicorn"), **options)
@@ -36,7 +36,7 @@ def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's ty
 
 
 def _use(options: dict[str, Any]) -> None:
-    # Other versions of gunicorn may lack what this imports.
+    # Other versions of gunicorn may lack names that this imports.
     from cpythonplus.prefork._gunicorn.service import SERVICE
 
     chosen: Options = replace(SERVICE.defaults, **options)
@@ -60,7 +60,7 @@ def _begin() -> None:
 
 if not _OFF:
     preload_app = True
-    # Its thread runs in the master while it forks, and can hold a lock for ever then.
+    # The thread of the control socket runs in the master while it forks, and can hold a lock then.
     control_socket_disable = True
     __all__ += ["control_socket_disable", "preload_app"]
     _begin()

@@ -1,4 +1,4 @@
-/* The room's functions of the extension module; preparing.py gives them their public form. */
+/* The functions of prefork in the extension module; preparing.py wraps them for the public. */
 #include "_fork/heap.h"
 #include "binding.h"
 
@@ -7,7 +7,7 @@
 #include "../_interp/objects/gc_objects.h"
 #include "../_interp/objects/immortal.h"
 
-/* NULL, or why nothing can be made immortal: the walk to it reads more than the count. */
+/* NULL, or the reason why no object can be made immortal: the walk reads more than the reference count. */
 static const char *
 why_not(void)
 {
@@ -27,7 +27,7 @@ prefork_refusal(PyObject *module, PyObject *ignored)
     return PyUnicode_FromString(refusal);
 }
 
-/* Not METH_VARARGS: the tuple would be immortal after it, with all that it holds. */
+/* Not METH_VARARGS: the tuple of arguments would become immortal, with all that it holds. */
 static PyObject *
 prefork_immortalize(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -69,7 +69,7 @@ select_instance(PyObject *op, bool frozen, void *arg)
 {
     struct selection *selection = arg;
 
-    /* The frozen ones come last.  What is being freed has no reference to give back. */
+    /* The frozen objects come last.  An object that is being freed must not get a new reference. */
     if (frozen || Py_REFCNT(op) == 0) {
         return frozen;
     }
@@ -79,8 +79,8 @@ select_instance(PyObject *op, bool frozen, void *arg)
     return PyList_Append(selection->found, op) < 0 ? -1 : 0;
 }
 
-/* Why not gc.get_objects() in Python: it has a reference to everything for a moment, in which another thread may go on
- * filling a tuple, and fail (heap.c). */
+/* Why not gc.get_objects() in Python: it holds a reference to every object for a moment, in which another thread may go
+ * on filling a tuple, and fail (heap.c). */
 static PyObject *
 prefork_instances_of(PyObject *module, PyObject *root)
 {
@@ -110,7 +110,7 @@ prefork_fill_pools(PyObject *module, PyObject *ignored)
     return PyLong_FromSsize_t(pools < 0 ? -1 : pools + plus_malloc_fill());
 }
 
-/* Out of the frozen objects, and among the new ones. */
+/* Move the objects of the list from the frozen ones to the new ones. */
 static PyObject *
 prefork_thaw(PyObject *module, PyObject *list)
 {
@@ -132,7 +132,7 @@ prefork_thaw(PyObject *module, PyObject *list)
 static PyObject *
 prefork_keep_forever(PyObject *module, PyObject *op)
 {
-    Py_INCREF(op); /* never given back */
+    Py_INCREF(op); /* never released */
     Py_RETURN_NONE;
 }
 

@@ -1,8 +1,8 @@
 """RQ: ``rq worker --worker-class cpythonplus.prefork.rq.Worker``.
 
 RQ forks a process for each job, its work horse, and ends it by `os._exit`.  This worker prepares
-itself before the first one, and again only within the option prepare_again; what a horse finds
-loaded it neither loads again nor copies.
+itself before the first one, and again only within the option prepare_again; a horse neither loads
+nor copies modules that it finds loaded.
 """
 
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ class Worker(rq.Worker):  # type: ignore[misc,unused-ignore]  # Any where RQ is 
         super().fork_work_horse(job, queue)
 
     def main_work_horse(self, job: "Job", queue: "Queue") -> None:
-        """Be a work horse: without the connections of this worker's warm-up."""
+        """Be a work horse, without the connections of this worker's warm-up."""
         if self._engine is not None:
             self._engine.cut_connections()
         super().main_work_horse(job, queue)

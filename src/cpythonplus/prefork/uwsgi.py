@@ -1,16 +1,17 @@
 """uWSGI: ``import = cpythonplus.prefork.uwsgi`` in its configuration.
 
-uWSGI forks in C and asks nobody in Python first, so the master is prepared when this module is
+uWSGI forks in C and calls no Python code before, so the master is prepared when this module is
 imported.  ``import =`` comes before the application: the module that `module` or `wsgi` names is
 imported here first, and uWSGI finds it loaded.  A `wsgi-file` cannot be loaded from here; there the
 last line of that file imports this module instead.
 
-Rejected: `py-call-uwsgi-fork-hooks`, with which the master calls what `os.register_at_fork` knows
-before each fork.  By then uWSGI has made the tuples in which it hands requests to the application.
-It writes into them, which CPython allows for a tuple with one reference only, and not if immortal.
+Rejected: `py-call-uwsgi-fork-hooks`, with which the master calls the hooks of `os.register_at_fork`
+before each fork.  By then uWSGI has made the tuples in which it passes requests to the application.
+It writes into them, which CPython allows only for a tuple with one reference, not for an immortal
+one.
 
 In the workers: uWSGI's post-fork hook.  Their end is uWSGI's own, with its status; it finalises the
-interpreter, which `prefork.child` keeps from taking the heap apart.
+interpreter; after `prefork.child` that leaves the heap as it is.
 """
 
 import os
@@ -35,7 +36,7 @@ _MODULE_OPTIONS = ("module", "wsgi")
 
 
 def _option(name: str) -> str | None:
-    """Return an option's value; uWSGI has bytes, True for a flag, a list for what is repeated."""
+    """Return an option's value; uWSGI has bytes, True for a flag, a list for a repeated option."""
     value = uwsgi.opt.get(name)
     if isinstance(value, list):
         value = value[-1] if value else None
@@ -47,7 +48,7 @@ def _option(name: str) -> str | None:
 def _install(process: Engine) -> None:
     """Hook in, and prepare."""
     if uwsgi.worker_id() > 0:
-        # Loaded in a worker: nothing is shared, nor could the workers take turns.
+        # Loaded in a worker: no memory is shared, nor could the workers take turns.
         if uwsgi.worker_id() == 1:
             log.warning(
                 "with lazy-apps each worker loads the application for itself: nothing is shared"
@@ -67,9 +68,9 @@ def _install(process: Engine) -> None:
 
 
 def _load_application() -> object:
-    """Import the application's module, which uWSGI would import next, or say how it can be had.
+    """Import the application's module, which uWSGI would import next, or log how to name it.
 
-    Returns the application, None where it cannot be told.
+    Returns the application, None if it is unknown.
     """
     for name in _MODULE_OPTIONS:
         text = _option(name)
@@ -81,7 +82,7 @@ def _load_application() -> object:
                 log.warning("%s %s: %s", name, text, in_one_line(error))
                 return None
             return getattr(found, attribute or _option("callable") or "application", None)
-    # A file that imports this module is being loaded; uWSGI names its module so.
+    # uWSGI gives such a name to a file that it is loading, which imports this module.
     if not any(name.startswith("uwsgi_file_") for name in sys.modules):
         log.warning(
             "no 'module' is set: import cpythonplus.prefork.uwsgi in the application's last line"
@@ -102,21 +103,21 @@ def _start_worker(process: Engine) -> None:
 
 
 def _let_signals_end() -> None:
-    """Have a worker that is stopped while it starts end at once; for the time of its start.
+    """Make a worker that is stopped during its start end at once.
 
     Until a worker is ready, a moment later in stock uWSGI, these signals are ignored, or SIGINT
     raises a KeyboardInterrupt that uWSGI clears.  The master asks once, and kills a minute later.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in {signal.SIG_IGN, signal.default_int_handler}:
-            with suppress(ValueError):  # not the main thread: then it is not ours to set
+            with suppress(ValueError):  # not the main thread: it may not set handlers
                 signal.signal(number, signal.SIG_DFL)
 
 
 def _after_request(process: Engine) -> None:
     process.count_request()
     if process.is_due():
-        # A worker's own SIGHUP: it ends after this request, and the master starts another one.
+        # The worker sends itself SIGHUP: it ends after this request, and the master replaces it.
         os.kill(os.getpid(), signal.SIGHUP)
 
 
@@ -124,14 +125,14 @@ def _add_post_fork_hook(hook: Callable[[], None]) -> None:
     try:
         # Official, but it refuses to be imported without a master process.
         postfork: Any = import_module("uwsgidecorators").postfork
-    except Exception:  # noqa: BLE001  # its own is of class Exception
+    except Exception:  # noqa: BLE001  # its exception is of class Exception
         _chain("post_fork_hook", hook)
     else:
         postfork(hook)
 
 
 def _chain(name: str, hook: Callable[[], None]) -> None:
-    """Make `hook` uWSGI's hook of that name, after the one that is there."""
+    """Make `hook` uWSGI's hook of that name, after the present one."""
     earlier: Callable[[], object] | None = getattr(uwsgi, name, None)
 
     def both() -> None:

@@ -1,6 +1,6 @@
-/* Open addressing with linear probing, at most half full: one cache line a look in nearly all cases.  A table of buckets
- * with lists would take an allocation for each address, and a tree four misses.  Nothing is ever removed, so that no
- * slot needs a mark that something was there. */
+/* Open addressing with linear probing, at most half full: nearly every look-up reads one cache line.  Rejected: buckets
+ * with lists, which take an allocation for each address; a tree, with four cache misses.  Keys are never removed, so
+ * that no slot needs a mark for a removed one. */
 #include "address_table.h"
 
 #include "copy_memory.h"

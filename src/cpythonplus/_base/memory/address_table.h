@@ -1,5 +1,5 @@
-/* A hash table of addresses: for each a number or a pointer.  Knows nothing of Python; a table belongs to one thread at
- * a time, and a forked child has a copy. */
+/* A hash table from addresses to a number or a pointer.  Knows nothing of Python; a table belongs to one thread at a
+ * time, and a forked child has a copy. */
 #ifndef PLUS_BASE_ADDRESS_TABLE_H
 #define PLUS_BASE_ADDRESS_TABLE_H
 
@@ -20,15 +20,16 @@ struct plus_address_table {
     size_t mask, count;              /* capacity - 1, a power of two minus 1; slots in use */
 };
 
-/* Objects lie at multiples of 16; the multiplier spreads neighbours (Knuth, TAOCP 3, 6.4).  Of the result the lowest bits
- * are no good: those of a multiple of more than 16 are 0. */
+/* Objects are at multiples of 16; the multiplier spreads neighbours (Knuth, TAOCP 3, 6.4).  The lowest bits of the
+ * result must not be used: they are 0 for multiples of a larger power of two. */
 static inline uint64_t
 plus_address_hash(const void *address)
 {
     return ((uint64_t)(uintptr_t)address >> 4) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* The slot of a key (not NULL), or the free one where it belongs; whoever takes that counts it.  There are slots. */
+/* The slot of a key (not NULL), or the free one for it; a caller that fills that one increases `count`.  The table must
+ * have slots. */
 static inline struct plus_address_slot *
 plus_address_table_slot(const struct plus_address_table *table, const void *key)
 {
@@ -40,7 +41,7 @@ plus_address_table_slot(const struct plus_address_table *table, const void *key)
     return &table->slots[i];
 }
 
-/* NULL: the key is not there. */
+/* NULL if the key is missing. */
 static inline struct plus_address_slot *
 plus_address_table_find(const struct plus_address_table *table, const void *key)
 {
@@ -50,12 +51,13 @@ plus_address_table_find(const struct plus_address_table *table, const void *key)
     return slot == NULL || slot->key == NULL ? NULL : slot;
 }
 
-/* Room for `count` more keys, without another allocation; 0, or -ENOMEM.  Slots found before are no longer valid. */
+/* Make room for `count` more keys, without another allocation; 0, or -ENOMEM.  Slots found before are no longer
+ * valid. */
 int
 plus_address_table_reserve(struct plus_address_table *table, size_t count);
 
-/* The slot of a key (not NULL), which gets one with 0 if it has none; NULL: no memory.  Slots found before are no longer
- * valid. */
+/* The slot of a key (not NULL), which is added with 0 if it is missing; NULL if there is no memory.  Slots found before
+ * are no longer valid. */
 static inline struct plus_address_slot *
 plus_address_table_get(struct plus_address_table *table, const void *key)
 {
@@ -71,18 +73,18 @@ plus_address_table_get(struct plus_address_table *table, const void *key)
     return slot;
 }
 
-/* The next slot in use at or behind `*at`, which begins with 0; NULL: there is none. */
+/* The next slot in use at or behind `*at`, which begins with 0; NULL if there is none. */
 const struct plus_address_slot *
 plus_address_table_next(const struct plus_address_table *table, size_t *at);
 
-/* Bytes that the table takes. */
+/* The bytes of the table. */
 static inline size_t
 plus_address_table_bytes(const struct plus_address_table *table)
 {
     return table->slots == NULL ? 0 : (table->mask + 1) * sizeof *table->slots;
 }
 
-/* Frees all; the table is empty then. */
+/* Free all slots; the table is empty then. */
 void
 plus_address_table_clear(struct plus_address_table *table);
 

@@ -1,9 +1,9 @@
-/* One region, from which blocks are taken one behind the other.  A copy lives for seconds and ends as a whole: so nothing is
- * used a second time, and memory that was not given yet is zero.
+/* One region, from which blocks are taken one behind the other.  A copy lives for seconds and ends as a whole: so small
+ * blocks are never used again, and new memory is zero.
  *
  *     region   [ bytes | block ... | bytes | block ... | free ... ]
  *
- * What is large goes back to the kernel when it is freed, which matters for arrays that grow. */
+ * A large block is given back to the kernel when it is freed, which matters for arrays that grow. */
 #define _GNU_SOURCE
 #include "copy_memory.h"
 
@@ -16,7 +16,7 @@
 #define ALIGNMENT ((size_t)16)
 #define LEAST_REGION ((size_t)16 << 20)
 #define LARGE ((size_t)256 << 10)
-#define PAGE ((size_t)65536) /* at most, on any machine */
+#define PAGE ((size_t)65536) /* the largest size on any machine */
 
 static struct {
     char *start, *next, *end; /* start is NULL: this is no copy */

@@ -1,8 +1,9 @@
 /* malloc() and its like, also for a copy of the process.
  *
- * A copy has the memory of all threads, but only the one that made it: another one may have been in the middle of malloc(),
- * and its lock is then never given back.  So a copy calls plus_copy_memory_begin() first; after it these functions take from a
- * region of the copy's own.  Before it, and in the program itself, they are malloc(), calloc(), realloc() and free().
+ * A copy has the memory of all threads, but only the thread that made it: another thread may have been inside malloc(),
+ * and its lock is then never released.  So a copy calls plus_copy_memory_begin() first; afterwards these functions take
+ * memory from a region of the copy's own.  Before, and in the program itself, they are malloc(), calloc(), realloc()
+ * and free().
  *
  * Knows nothing of Python.  In a copy: for its one thread. */
 #ifndef PLUS_BASE_COPY_MEMORY_H
@@ -11,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Takes `most_bytes` of addresses, or fewer if the kernel does not give so many.  0, or -ENOMEM. */
+/* Reserve `most_bytes` of addresses, or fewer if the kernel refuses that many.  0, or -ENOMEM. */
 int
 plus_copy_memory_begin(size_t most_bytes);
 
@@ -22,12 +23,12 @@ plus_malloc(size_t bytes);
 void *
 plus_calloc(size_t count, size_t item_bytes);
 
-/* In a copy NULL for what was allocated before it: its size is known to nobody. */
+/* In a copy, returns NULL for a block that was allocated before the copy: its size is unknown. */
 void *
 plus_realloc(void *block, size_t bytes);
 
-/* Room for one more item in a block that holds `*room`, of which `count` are there: `first` items, then twice as many.
- * The block, which may have moved; NULL: no memory, and it is as it was. */
+/* Make room for one more item in a block with room for `*room` items, `count` of them used: `first` items, then twice
+ * as many.  Returns the block, which may have moved; NULL without memory, and the block is unchanged. */
 static inline void *
 plus_room_for_one(void *block, size_t count, size_t *room, size_t first, size_t item_bytes)
 {
@@ -43,11 +44,11 @@ plus_room_for_one(void *block, size_t count, size_t *room, size_t first, size_t 
     return larger;
 }
 
-/* In a copy nothing happens to what was allocated before it. */
+/* In a copy, does nothing for a block that was allocated before the copy. */
 void
 plus_free(void *block);
 
-/* Sorts by the word that each item begins with.  Why not qsort(): it calls malloc() for more than a few items. */
+/* Sort by the first word of each item.  Why not qsort(): it calls malloc() for more than a few items. */
 void
 plus_sort_by_word(void *items, size_t count, size_t item_bytes);
 

@@ -1,5 +1,5 @@
-/* Chunks of 1 MiB, each with a bit map of 8 KiB: 0.8 % of a heap that is densely used.  Neighbours in the heap are met
- * one after the other, so the last chunk is tried first. */
+/* Chunks of 1 MiB, each with a bit map of 8 KiB: 0.8 % of a densely used heap.  Walks meet neighbours in the heap one
+ * after the other, so the last chunk is tried first. */
 #include "granules.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ key_of(const void *address)
     return (const void *)((uintptr_t)address >> CHUNK_SHIFT << CHUNK_SHIFT | 1);
 }
 
-/* NULL: not there. */
+/* NULL if there is none. */
 static struct plus_granules_chunk *
 find_chunk(struct plus_granules *set, const void *key)
 {
@@ -35,7 +35,7 @@ find_chunk(struct plus_granules *set, const void *key)
 static struct plus_granules_chunk *
 add_chunk(struct plus_granules *set, const void *key)
 {
-    set->chunks.record_bytes = sizeof(struct plus_granules_chunk); /* it may be all zero */
+    set->chunks.record_bytes = sizeof(struct plus_granules_chunk); /* the set may be all zero */
     struct plus_granules_chunk *chunk = plus_record_table_add(&set->chunks, key);
     set->last = chunk != NULL ? chunk : set->last;
     return chunk;

@@ -1,4 +1,4 @@
-/* Objects that are still to be looked at, in place of recursion: borrowed, last in, first out.  It makes no object. */
+/* Objects that are still to be visited, instead of recursion: borrowed, last in, first out.  Makes no object. */
 #ifndef PLUS_BASE_OBJECT_STACK_H
 #define PLUS_BASE_OBJECT_STACK_H
 
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* All zero: empty.  The items are freed by whoever has it. */
+/* All zero if empty.  The owner frees the items. */
 struct plus_object_stack {
     PyObject **items;
     size_t depth, capacity;

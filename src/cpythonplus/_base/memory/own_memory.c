@@ -1,5 +1,5 @@
-/* An address that was read from a structure of the interpreter may be anything.  The kernel reads from it: where
- * nothing is mapped, that is an error of a call.
+/* An address that was read from a structure of the interpreter may be invalid.  The kernel reads from it: if nothing is
+ * mapped there, the call fails.
  *
  *     process_vm_readv(own pid)    one call, any number of ranges; needs no right to trace, for it is this process
  *         | EPERM, ENOSYS, EACCES: a seccomp profile, or a kernel without it
@@ -7,14 +7,14 @@
  *     pipe: writev, then read      the kernel copies into the pipe, so a bad address is EFAULT.  Four calls; a pipe
  *                                  holds 64 KiB, and is asked not to block, so that more is an error
  *
- * All or nothing: a short count says that a range was not there to its end.  What another thread changes meanwhile may
- * be read half: callers hold the GIL, or check what they got.
+ * All or nothing: a short count means that a range was not mapped to its end.  Memory that another thread changes
+ * meanwhile may be read half: callers hold the GIL, or check the result.
  *
- * Which way works is not remembered: a refusal costs one system call, and a profile may be put on later.
+ * The way that works is not remembered: a refusal costs one system call, and a profile may be installed later.
  *
- * Rejected: a SIGSEGV handler with a jump (it belongs to the program, and other threads' faults would come to it);
- * mincore() or /proc/self/maps before reading (the answer is old when it comes); /proc/self/mem, which is not there
- * without /proc, and may be refused by the same profile. */
+ * Rejected: a SIGSEGV handler with a jump (the handler is the program's, and would get other threads' faults);
+ * mincore() or /proc/self/maps before reading (the answer may be outdated); /proc/self/mem, which is missing without
+ * /proc, and may be refused by the same profile. */
 #define _GNU_SOURCE
 #include "own_memory.h"
 
@@ -24,7 +24,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What a seccomp profile answers for a system call that it does not allow, and what a kernel without it does. */
+/* The errors of a seccomp profile, and of a kernel, that lacks a system call. */
 static bool
 is_refused(int error)
 {

@@ -1,6 +1,7 @@
-/* This process's own memory, read through the kernel: whatever the address is, nothing is harmed.
+/* This process's own memory, read through the kernel: an invalid address does no harm.
  *
- * By process_vm_readv, or a pipe where that is refused: of at most 64 KiB at a time.  Knows nothing of Python; from any thread. */
+ * Uses process_vm_readv, or a pipe if that is refused, for at most 64 KiB at a time.  Knows nothing of Python; from any
+ * thread. */
 #ifndef PLUS_BASE_OWN_MEMORY_H
 #define PLUS_BASE_OWN_MEMORY_H
 
@@ -8,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies `count_bytes`.  Whether all of it was there. */
+/* Copy `count_bytes`; true if all of them could be read. */
 bool
 plus_read_memory(uintptr_t address, void *copy, size_t count_bytes);
 
@@ -19,11 +20,11 @@ struct plus_range {
 
 #define PLUS_RANGES_AT_ONCE 128
 
-/* The same of several, one behind the other. */
+/* Copy several ranges, one behind the other. */
 bool
 plus_read_ranges(const struct plus_range *ranges, size_t count, void *copy);
 
-/* Whether any of it can be read: with both ways refused, no address can, which says nothing about what lies there. */
+/* True if memory can be read at all: with both ways refused no address can be read, even if it is valid. */
 bool
 plus_memory_is_readable(void);
 

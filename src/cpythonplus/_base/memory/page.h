@@ -1,4 +1,4 @@
-/* How large the kernel's pages are: 4, 16 or 64 KiB, a power of two.
+/* The size of the kernel's pages: 4, 16 or 64 KiB, a power of two.
  *
  * x86-64 has 4 KiB only; on aarch64 it is a choice of the kernel's build.  Any thread, no GIL; async-signal-safe.
  */
@@ -22,7 +22,7 @@ plus_page_bytes(void)
     return bytes;
 }
 
-/* The address itself where a page begins there; else where its page begins, or the next one. */
+/* floor: the beginning of the address's page. ceiling: the same if the address is that, else the next page. */
 static inline uintptr_t
 plus_page_floor(uintptr_t address)
 {

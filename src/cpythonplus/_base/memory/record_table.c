@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* Of a block: large records have one each. */
+/* The records of a block: large records have a block each. */
 #define BLOCK_RECORDS(table) ((table)->record_bytes < 1024 ? (size_t)128 : (size_t)1)
 
-/* A block begins with the address of the one before. */
+/* A block begins with the address of the block before. */
 static int
 add_block(struct plus_record_table *table)
 {

@@ -1,4 +1,4 @@
-/* From addresses to records, which stay where they are while the table grows.  Knows nothing of Python; a table
+/* A table from addresses to records, which stay in place while the table grows.  Knows nothing of Python; a table
  * belongs to one thread at a time. */
 #ifndef PLUS_BASE_RECORD_TABLE_H
 #define PLUS_BASE_RECORD_TABLE_H
@@ -8,15 +8,15 @@
 struct plus_record_table {
     struct plus_address_table addresses;
     size_t record_bytes; /* of one record */
-    char *block;         /* where the next record comes from; blocks are linked */
-    size_t used;         /* records of that block */
+    char *block;         /* the source of the next record; blocks are linked */
+    size_t used;         /* number of records of that block */
     size_t block_bytes;  /* of all blocks */
 };
 
 /* An empty table; nothing is allocated yet. */
 #define PLUS_RECORD_TABLE(type) ((struct plus_record_table){.record_bytes = sizeof(type)})
 
-/* The record of a key (not NULL); NULL: it has none. */
+/* The record of a key (not NULL); NULL if it has none. */
 static inline void *
 plus_record_table_find(const struct plus_record_table *table, const void *key)
 {
@@ -25,11 +25,11 @@ plus_record_table_find(const struct plus_record_table *table, const void *key)
     return addresses->slots == NULL ? NULL : plus_address_table_slot(addresses, key)->record;
 }
 
-/* Gives a key, which has none, a record of zeros that begins with the key; NULL: no memory. */
+/* Give a key, which has none, a record of zeros that begins with the key; NULL if there is no memory. */
 void *
 plus_record_table_add(struct plus_record_table *table, const void *key);
 
-/* The record of a key, which gets one if it has none; NULL: no memory. */
+/* The record of a key, which is added if it is missing; NULL if there is no memory. */
 static inline void *
 plus_record_table_get(struct plus_record_table *table, const void *key)
 {
@@ -38,7 +38,7 @@ plus_record_table_get(struct plus_record_table *table, const void *key)
     return record != NULL ? record : plus_record_table_add(table, key);
 }
 
-/* The next record, in no order; `*at` begins with 0; NULL: there is none. */
+/* The next record, in no order; `*at` begins with 0; NULL if there is none. */
 static inline void *
 plus_record_table_next(const struct plus_record_table *table, size_t *at)
 {
@@ -47,14 +47,14 @@ plus_record_table_next(const struct plus_record_table *table, size_t *at)
     return slot == NULL ? NULL : slot->record;
 }
 
-/* Bytes that the table and its records take. */
+/* The bytes of the table and its records. */
 static inline size_t
 plus_record_table_bytes(const struct plus_record_table *table)
 {
     return plus_address_table_bytes(&table->addresses) + table->block_bytes;
 }
 
-/* Frees all; the table is empty then. */
+/* Free all records; the table is empty then. */
 void
 plus_record_table_clear(struct plus_record_table *table);
 

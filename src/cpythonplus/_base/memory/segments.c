@@ -1,11 +1,11 @@
-/* The loader is asked for each object's program headers, in its lock.  Writable segments are listed with the extent of
- * their whole object, which is known only when all of its headers were read: it is filled in afterwards.
+/* dl_iterate_phdr() gives each object's program headers, with the loader's lock held.  Writable segments are listed
+ * with the extent of their whole object, which is filled in after all of its headers were read.
  *
- * The list is of one moment: a library that is loaded later is not in it, and one that is unloaded leaves an address
- * behind that may be anything.  So callers use it at once.
+ * The list is of one moment: a library that is loaded later is not in it, and the address of one that is unloaded later
+ * becomes invalid.  So callers use the list at once.
  *
- * Rejected: /proc/self/maps, which knows anonymous mappings but not which object the end of a segment without contents
- * belongs to, and may be hidden.
+ * Rejected: /proc/self/maps, which shows anonymous mappings, but not the object that the end of a segment without
+ * contents belongs to, and which may be hidden.
  */
 #define _GNU_SOURCE
 #include "segments.h"

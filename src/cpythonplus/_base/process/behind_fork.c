@@ -1,10 +1,11 @@
-/* Where the main thread forks and is alone, what is to go on waits in a pending call.  The interpreter makes that in the main
- * thread, between two instructions: at the latest when os.fork has returned, but also while hooks that are written in
- * Python run.  Those have a frame whose caller is the one that called os.fork, and is still at that call: then the call is
- * put off again.  Beside other threads the warning comes anyway, and there is nothing to wait for.
+/* If the main thread forks and is alone, `go_on` waits in a pending call.  The interpreter makes pending calls in the
+ * main thread, between two instructions: at the latest when os.fork has returned, but also while hooks that are written
+ * in Python run.  A hook's frame has a caller that is the function that called os.fork, and is still at that call: then
+ * the pending call is put off again.  If there are other threads the warning comes anyway, so `go_on` is called at
+ * once.
  *
- * Rejected: a thread that waits until the fork is over, which would be counted itself; looking at the version, which does
- * not tell: where the threads are counted has changed in a release of bugs' fixes.
+ * Rejected: a thread that waits until the fork is over, which would be counted itself; checking the version, as the
+ * place where threads are counted has changed in a bugfix release.
  */
 #include "behind_fork.h"
 
@@ -14,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of the function that called os.fork; compared, never followed.  With the GIL. */
+/* The frame of the function that called os.fork; compared, never followed.  Guarded by the GIL. */
 static void *forking_frame;
 static int forking_instruction;
 
@@ -37,7 +38,7 @@ is_alone(void)
     return found == 1 && syscall(SYS_gettid) == getpid();
 }
 
-/* Whether the running code was called by os.fork. */
+/* True if os.fork has called the running code. */
 static bool
 is_inside_of_fork(void)
 {

@@ -4,7 +4,7 @@
  * CPython and a time read here can be compared.  Reading costs about 20 ns through the vDSO; the time
  * stamp counter would cost 9, but needs calibration and is not safe on every multi-socket machine.
  *
- * To be included where _GNU_SOURCE was defined first, or Python.h included: musl declares no clocks otherwise.
+ * Define _GNU_SOURCE or include Python.h before this header: musl declares no clocks otherwise.
  */
 #ifndef PLUS_BASE_CLOCK_H
 #define PLUS_BASE_CLOCK_H
@@ -32,7 +32,7 @@ plus_now_ns(void)
     return plus_timespec_ns(&ts);
 }
 
-/* The same clock, as the kernel's last tick left it (1 to 10 ms old), for a quarter of the price. */
+/* The same clock at the kernel's last tick (1 to 10 ms old), for a quarter of the price. */
 static inline uint64_t
 plus_now_coarse_ns(void)
 {

@@ -20,7 +20,7 @@ plus_usable_cpus(uint64_t now_ns)
 
     if (before_ns == 0 || now_ns - before_ns >= RECHECK_NS) {
         cpu_set_t set;
-        /* Fails on machines with more processors than cpu_set_t holds: those have many. */
+        /* This fails on machines with more processors than cpu_set_t holds: those have many. */
         bool known = sched_getaffinity(0, sizeof(set), &set) == 0;
 
         atomic_store_explicit(&cpus, known ? (uint32_t)CPU_COUNT(&set) : (uint32_t)CPU_SETSIZE,

@@ -1,14 +1,14 @@
-/* The processors: how many this process may use, and what they share; nothing here knows of Python. */
+/* The number of processors that this process may use, and their cache line.  Knows nothing of Python. */
 #ifndef PLUS_BASE_CPUS_H
 #define PLUS_BASE_CPUS_H
 
 #include <stdint.h>
 
-/* Bytes that go from one processor to another together (x86-64, aarch64). */
+/* The bytes that move from one processor to another together (x86-64, aarch64). */
 #define PLUS_CACHE_LINE 64
 
-/* Processors of the affinity mask, at least 1.  The kernel is asked at most once in 100 ms, by the
- * clock that the caller read (plus_now_ns): somebody may pin a running process. */
+/* The processors of the affinity mask, at least 1.  The kernel is asked at most once in 100 ms of the caller's time
+ * (plus_now_ns): a running process may be pinned. */
 uint32_t
 plus_usable_cpus(uint64_t now_ns);
 

@@ -1,13 +1,13 @@
-/*     before    last room first    in the parent; each takes its locks
- *     parent    first room first   gives them back
- *     child     first room first   makes them anew; before all, whose threads are gone is noted (identity.c)
+/*     before    last folder first    in the parent; each takes its locks
+ *     parent    first folder first   each releases them
+ *     child     first folder first   each makes them anew; before that identity.c notes the lost threads
  *
- * One pthread_atfork() for all, at the first registration, which is never taken back: there is no function for that,
- * and the hooks stay in memory with the extension.  The list grows with the GIL held, when a room is first used.  Not
- * allowed for: C code that forks without the GIL at that very moment.
+ * There is one pthread_atfork() for all, at the first registration, which is never removed: there is no function for
+ * that, and the hooks stay in memory with the extension.  The list grows with the GIL held, when a folder is first
+ * used.  C code that forks without the GIL at that very moment is not handled.
  *
- * Python's own hooks (os.register_at_fork) run outside of these: their `before` earlier, the others later.  What needs
- * Python, or threads to be ended (own_thread.h), is done there.
+ * Python's own hooks (os.register_at_fork) run outside of these: their `before` earlier, the others later.  Steps that
+ * need Python, or the end of threads (own_thread.h), are done there.
  */
 #include "fork.h"
 
@@ -42,7 +42,7 @@ run_parent(void)
 static void
 run_child(void)
 {
-    plus_identity_atfork_child(); /* first: the rooms may ask who is gone */
+    plus_identity_atfork_child(); /* this comes first: the hooks may ask for lost threads */
     for (size_t i = 0; i < room_count; i++) {
         rooms[i]->child();
     }

@@ -1,11 +1,10 @@
-/* The one place that tells the rooms of a fork, in a safe order.
+/* The fork hooks of all folders with state, called in a safe order.
  *
- * fork copies only the calling thread: a lock that another thread held stays locked in the child for
- * ever, and a list that it was changing stays half changed.  So each room with state registers three
- * functions: before (in the parent; takes its locks), parent (gives them back), child (makes them
- * anew and forgets the threads that are gone).  `before` runs in the reverse order of registration,
- * the others in the order of registration, as with pthread_atfork(3), which carries them: fork called
- * by C code is seen too, vfork and posix_spawn are not and need not be (the child only execs).
+ * fork copies only the calling thread: a lock that another thread held stays locked in the child for ever, and a list
+ * that it was changing stays half changed.  So each folder with state registers three functions: before (in the parent;
+ * takes its locks), parent (releases them), child (makes them anew and forgets the lost threads).  `before` runs in the
+ * reverse order of registration, the others in the order of registration, as with pthread_atfork(3), which calls them:
+ * a fork by C code is noticed too; vfork and posix_spawn are not and need not be (the child only execs).
  *
  * The child function runs before the interpreter's own re-initialisation: no Python calls.
  */
@@ -18,8 +17,8 @@ struct plus_fork_hooks {
     void (*child)(void);
 };
 
-/* Registers once for the life of the process; `hooks` must stay where it is.  A second call with the
- * same address does nothing.  Called with the GIL held.  0 or -errno. */
+/* Register once for the life of the process; `hooks` must stay in place.  A second call with the same address does
+ * nothing.  GIL held.  0 or -errno. */
 int
 plus_fork_register(const struct plus_fork_hooks *hooks);
 

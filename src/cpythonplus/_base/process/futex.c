@@ -1,15 +1,16 @@
 /* Sleeping: the kernel compares the word with `expected` and queues the thread in one step, so a waker that changes the
- * word first and wakes afterwards is not missed.  Who is woken learns nothing: signals and unrelated wakes end a sleep
+ * word first and wakes afterwards is not missed.  Being woken proves nothing: signals and unrelated wakes end a sleep
  * as well, so callers loop over their own condition.
  *
- * Waking: a waker may come too late for the memory.  A sleeper that woke by itself, by its dead line, say, may have
- * freed the word or ended its stack by then.  The kernel's answers to that (EFAULT, or EINVAL for what is there now)
- * mean that nobody is left, and a stray wake of another one that sleeps there is allowed for above.
+ * Waking: a waker may come too late for the memory.  A sleeper that woke by itself, at its deadline for example, may
+ * have freed the word or ended its stack by then.  The kernel's errors for that (EFAULT, or EINVAL for the memory's new
+ * contents) mean that no sleeper is left; if another thread sleeps at that address, a stray wake is harmless, see
+ * above.
  *
- * Any other error means that a call is malformed or memory is gone under a sleeper: to sleep on would hang the process
+ * Any other error means that a call is malformed or memory is gone under a sleeper: sleeping on would hang the process
  * silently, so it ends with a message instead.
  *
- * Polling is for what changes within microseconds: the clock is read once for eight looks.
+ * Polling is for words that change within microseconds: the clock is read once in eight polls.
  */
 #define _GNU_SOURCE
 #include "futex.h"
@@ -23,8 +24,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Anything else than these errors means that the word's memory is gone or the call is malformed:
- * sleeping on would hang the process silently, so it ends with a message instead. */
+/* All other errors mean that the word's memory is gone or the call is malformed: sleeping on would hang the process
+ * silently, so it ends with a message instead. */
 static void
 die(const char *call, int error)
 {
@@ -82,8 +83,8 @@ plus_futex_wake(_Atomic uint32_t *word, int count)
 {
     long rc = syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, count, NULL, NULL, 0);
 
-    /* EFAULT: the sleeper woke by itself and its memory is gone already; nobody is left to wake.
-     * EINVAL: and something else is there now, a mutex with priority inheritance that has waiters. */
+    /* EFAULT: the sleeper woke by itself and its memory is gone; no sleeper is left.  EINVAL: the memory is now used
+     * for a mutex with priority inheritance that has waiters. */
     if (rc < 0 && errno != EFAULT && errno != EINVAL) {
         die("futex(FUTEX_WAKE)", errno);
     }

@@ -1,7 +1,7 @@
-/* Sleeping on a 32-bit word until somebody changes it: Linux futex(2), process-private.
+/* Sleeping on a 32-bit word until another thread changes it: Linux futex(2), process-private.
  *
- * Nothing here knows of Python.  No function touches the GIL: a caller that must not block other
- * Python threads releases it first.  A futex has no state beyond its word, so fork needs no care.
+ * Knows nothing of Python.  No function releases or takes the GIL: a caller that must not block other Python threads
+ * releases it first.  A futex has no state beyond its word, so fork needs no care.
  */
 #ifndef PLUS_BASE_FUTEX_H
 #define PLUS_BASE_FUTEX_H
@@ -11,27 +11,28 @@
 #include <stdint.h>
 
 enum plus_futex_result {
-    PLUS_FUTEX_WOKEN, /* woken, interrupted by a signal, or the word had another value: look again */
-    PLUS_FUTEX_TIMED_OUT, /* the dead line passed */
+    /* Woken, interrupted by a signal, or the word had another value: check again. */
+    PLUS_FUTEX_WOKEN,
+    PLUS_FUTEX_TIMED_OUT, /* the deadline passed */
 };
 
 #define PLUS_FUTEX_NO_DEADLINE UINT64_MAX
 
-/* Sleeps while *word == expected, at most until deadline_ns on CLOCK_MONOTONIC
- * (PLUS_FUTEX_NO_DEADLINE: without limit).  May return early without a reason. */
+/* Sleep while *word == expected, at most until deadline_ns on CLOCK_MONOTONIC (PLUS_FUTEX_NO_DEADLINE: without limit).
+ * May return early without a reason. */
 enum plus_futex_result
 plus_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t deadline_ns);
 
-/* Polls *word while it equals `value`, for at most about limit_ns.  True when it changed: then what was
- * written before it can be read. */
+/* Poll *word while it equals `value`, for at most about limit_ns.  True if it changed: then data that was written
+ * before it can be read. */
 bool
 plus_futex_poll(const _Atomic uint32_t *word, uint32_t value, uint64_t limit_ns);
 
-/* Wakes at most `count` sleepers. */
+/* Wake at most `count` sleepers. */
 void
 plus_futex_wake(_Atomic uint32_t *word, int count);
 
-/* Tells the processor that this is a polling loop. */
+/* Tell the processor that this is a polling loop. */
 static inline void
 plus_cpu_relax(void)
 {

@@ -8,9 +8,10 @@ _Thread_local unsigned long plus_identity_pthread PLUS_FAST_TLS;
 uint32_t plus_fork_generation;
 
 static _Atomic uint64_t last; /* the newest number */
-static uint64_t gone_up_to;   /* numbers up to this one are gone, but for the survivor's; written in
-                                  the child of a fork, by its only thread */
-static uint64_t survivor;     /* likewise */
+/* Threads with numbers up to this one are gone, except the survivor; written in the child of a
+ * fork, by its only thread. */
+static uint64_t gone_up_to;
+static uint64_t survivor; /* written likewise */
 
 uint64_t
 plus_identity_make(void)

@@ -1,8 +1,8 @@
-/* Who a thread is, for locks: a number that is never used twice in a family of forked processes.
+/* The identity of a thread, for locks: a number that is never used twice in a family of forked processes.
  *
- * A pthread_t is used again as soon as its thread has ended, so it cannot say that an owner is gone.
- * After a fork only the forking thread lives on; a number given before the fork to any other thread
- * belongs to nobody in the child.
+ * A pthread_t is used again as soon as its thread has ended, so it cannot tell that an owner is gone.  After a fork
+ * only the forking thread lives on; a number given before the fork to any other thread belongs to no thread of the
+ * child.
  */
 #ifndef PLUS_BASE_IDENTITY_H
 #define PLUS_BASE_IDENTITY_H
@@ -18,7 +18,7 @@
 #define PLUS_FAST_TLS
 #endif
 
-/* Private to the functions below. */
+/* Private; used by the functions below. */
 extern _Thread_local uint64_t plus_identity_own PLUS_FAST_TLS;
 extern _Thread_local unsigned long plus_identity_pthread PLUS_FAST_TLS;
 uint64_t
@@ -41,15 +41,15 @@ plus_identity_ident(void)
     return plus_identity_pthread;
 }
 
-/* Whether a fork left this number's thread behind in the parent. */
+/* True if a fork left this number's thread behind in the parent. */
 bool
 plus_identity_is_gone(uint64_t identity);
 
-/* One more with each fork that led to this process: state that was made under another generation was
- * copied while its other users vanished. */
+/* Incremented by each fork that led to this process: state of an earlier generation was copied while its other users
+ * vanished. */
 extern uint32_t plus_fork_generation; /* written in the child of a fork, by its only thread */
 
-/* In the child of a fork. */
+/* To be called in the child of a fork. */
 void
 plus_identity_atfork_child(void);
 

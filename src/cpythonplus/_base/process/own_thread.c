@@ -1,21 +1,21 @@
 /* Ending a thread, without waiting for ever and without losing it.
  *
- *     state    NONE -> RUNS -> ENDING -> NONE      by whoever starts and ends it
+ *     state    NONE -> RUNS -> ENDING -> NONE      by the threads that start and end it
  *     orders   GO_ON -> TO_END -> ENDED            the last step by the thread itself
  *                   <-          (taken back)
  *
- * Whoever turns RUNS into ENDING is the one that joins, so that two threads which fork at once do not both do it; the other
- * waits until the state is another one.  It orders the end, wakes the thread and joins it with a time limit: the thread may be
- * inside the program's code, which may wait for something that the caller has.  When the limit has passed, the order is taken
- * back.  Either that, or the thread's own step to ENDED, comes first: after the one it goes on as if nothing had been, after
- * the other it is as good as gone and is joined without limit.  So nobody is left behind, and no second one is started beside
- * the first.
+ * The caller that turns RUNS into ENDING joins the thread, so that two callers which fork at once do not both do it;
+ * the other one waits until the state changes.  The joining caller orders the end, wakes the thread and joins it with a
+ * time limit: the thread may be inside the program's code, which may wait for a lock that the caller holds.  After the
+ * limit the order is taken back.  If that comes before the thread's own step to ENDED, the thread goes on as before;
+ * otherwise the thread is about to end, and is joined without limit.  So no thread is left behind, and no second one is
+ * started beside the first.
  *
- * In the child of a fork the words say what was true in the parent; `process` tells.
+ * In the child of a fork the fields still have the parent's values; `process` shows that.
  *
- * Rejected: to cancel it (pthread_cancel leaves its locks locked); to leave it behind after the limit, with a flag of its
- * own that says so, which needs memory that nobody can free, and lets two of a kind run; detached threads that end when they
- * like, which nobody can wait for, so that the fork behind it is warned of.
+ * Rejected: cancelling it (pthread_cancel leaves its locks locked); leaving it behind after the limit, with a flag of
+ * its own, which needs memory that is never freed, and lets two threads of a kind run; detached threads, which cannot
+ * be waited for, so that the interpreter warns of the fork.
  */
 #define _GNU_SOURCE
 #include "own_thread.h"
@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A thread that is joined may still be counted for some microseconds: the kernel tells of its end before it forgets it. */
+/* A joined thread may still be counted for some microseconds: the kernel reports its end before it removes it. */
 #define GONE_LIMIT_NS (20 * PLUS_NS_PER_MS)
 
 enum { NONE, RUNS, ENDING };
@@ -54,7 +54,7 @@ set_state(struct plus_own_thread *thread, uint32_t state)
     plus_futex_wake(&thread->state, INT32_MAX);
 }
 
-/* It runs, or is being ended. */
+/* True if the thread runs, or is being ended. */
 static bool
 is_here(const struct plus_own_thread *thread)
 {
@@ -75,13 +75,13 @@ plus_own_thread_start(struct plus_own_thread *thread)
         return -error;
     }
     if (thread->stack_bytes != 0) {
-        /* The libraries' thread-local variables come out of the stack; the least one has room for them. */
+        /* The libraries' thread-local variables take part of the stack; the minimum has room for them. */
         pthread_attr_setstacksize(&attributes,
                                   thread->stack_bytes + (size_t)sysconf(_SC_THREAD_STACK_MIN));
     }
     atomic_store(&thread->orders, GO_ON);
     atomic_store(&thread->id, 0);
-    atomic_store(&thread->state, RUNS); /* it may ask itself at once */
+    atomic_store(&thread->state, RUNS); /* the new thread may check this at once */
     atomic_store(&thread->process, (int)getpid());
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -118,7 +118,7 @@ join(struct plus_own_thread *thread, uint64_t limit_ns)
         pthread_join(thread->handle, NULL);
     }
     else {
-        clock_gettime(CLOCK_REALTIME, &until); /* musl can do no other */
+        clock_gettime(CLOCK_REALTIME, &until); /* musl has no join with another clock */
         uint64_t until_ns = plus_timespec_ns(&until) + limit_ns;
         until =
             (struct timespec){(time_t)(until_ns / PLUS_NS_PER_S), (long)(until_ns % PLUS_NS_PER_S)};
@@ -135,7 +135,7 @@ join(struct plus_own_thread *thread, uint64_t limit_ns)
     return true;
 }
 
-/* Whether the caller is the one that joins it.  Else another one does, and is waited for. */
+/* True if the caller has to join the thread.  Otherwise another caller does, and this function waits for it. */
 static bool
 claim(struct plus_own_thread *thread)
 {
@@ -171,7 +171,7 @@ plus_own_thread_end(struct plus_own_thread *thread, uint64_t limit_ns)
     uint32_t ordered = TO_END;
 
     if (is_here(thread) && atomic_load(&thread->id) == (int)syscall(SYS_gettid)) {
-        return false; /* it forks, for one */
+        return false; /* the caller is the thread itself: it forks, for example */
     }
     if (!claim(thread)) {
         return !plus_own_thread_runs(thread);

@@ -1,7 +1,7 @@
-/* Threads of our own: how they begin, how they end, and how they keep out of the program's way.
+/* Threads of our own: starting and ending them, and keeping them out of the program's way.
  *
- * All signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H` and
- * debuggers.  Python does not know them until they make a thread state; nothing here knows of Python.
+ * All signals are blocked in them: those are for the program's threads.  They have a name of their own, for `top -H`
+ * and debuggers.  Python does not know them until they make a thread state; this code knows nothing of Python.
  *
  *     static void work(struct plus_own_thread *self)
  *     {
@@ -16,13 +16,13 @@
  *
  *     plus_own_thread_start(&worker);  ...  plus_own_thread_end(&worker, limit_ns);
  *
- * The structure belongs to the caller, and lies still until the thread was joined, or for ever.  Whoever needs more than it
- * makes it the first member of a structure of its own.
+ * The structure belongs to the caller, and must stay in place until the thread was joined, or for ever.  A caller that
+ * needs more fields makes it the first member of a structure of its own.
  *
- * fork: a child has none of these threads, and may start them anew; no function needs to be told.  CPython, from 3.12 on,
- * warns where a process with several threads forks: those that live long are to be ended by a `before` of
- * os.register_at_fork(), and started again by an `after_in_parent` (behind_fork.h).  pthread_atfork's functions will not
- * do: those for the parent run before the threads are counted, and a thread that needs the GIL cannot be waited for there.
+ * fork: a child has none of these threads, and may start them anew; no function needs to be told.  From 3.12 on CPython
+ * warns if a process with several threads forks: long-lived threads must be ended by a `before` of
+ * os.register_at_fork(), and started again by an `after_in_parent` (behind_fork.h).  Hooks of pthread_atfork do not
+ * work: those for the parent run before the threads are counted, and they cannot wait for a thread that needs the GIL.
  */
 #ifndef PLUS_BASE_OWN_THREAD_H
 #define PLUS_BASE_OWN_THREAD_H
@@ -38,37 +38,40 @@
 struct plus_own_thread {
     const char *name; /* at most 15 characters */
     void (*run)(struct plus_own_thread *self);
-    void (*wake)(void); /* so that it looks at its orders; for plus_own_thread_end() only */
-    size_t stack_bytes; /* 0: as much as the program's threads have */
+    void (*wake)(void); /* makes it check its orders; for plus_own_thread_end() only */
+    size_t stack_bytes; /* 0: the size of the program's threads */
     /* Private. */
     pthread_t handle;
     _Atomic uint32_t state, orders;
     _Atomic int process, id; /* of the kernel */
 };
 
-/* Starts it, unless it runs, or is being ended by another thread.  Callers are one at a time (they hold the GIL, or a
+/* Start it, unless it runs, or is being ended by another thread.  Callers come one at a time (they hold the GIL, or a
  * lock of theirs).  0 or -errno. */
 int
 plus_own_thread_start(struct plus_own_thread *thread);
 
-/* Whether it was started in this process, and nobody has ended it, joined it or let it go. */
+/* True if it was started in this process, and was not ended, joined or let go. */
 bool
 plus_own_thread_runs(const struct plus_own_thread *thread);
 
-/* By the thread itself, between any two steps; true: it returns at once, and its orders are not taken back any more. */
+/* Called by the thread itself, between any two steps.  If it returns true the thread must return at once; the order is
+ * no longer taken back. */
 bool
 plus_own_thread_is_to_end(struct plus_own_thread *self);
 
-/* Orders it to end, wakes it and waits until it is gone.  False: it was not within limit_ns, or is the caller; then
- * the order is taken back, and it goes on.  True where there is none.  Without the GIL, if the thread may need it. */
+/* Order it to end, wake it and wait until it is gone.  False if it did not end within limit_ns, or is the caller; then
+ * the order is taken back, and it goes on.  True if there is no such thread.  Call it without the GIL if the thread may
+ * need that. */
 bool
 plus_own_thread_end(struct plus_own_thread *thread, uint64_t limit_ns);
 
-/* Waits until one that ends by itself is gone.  False: it was not within limit_ns.  As above; several threads may. */
+/* Wait until a thread that ends by itself is gone.  False if it did not end within limit_ns.  As above; several threads
+ * may call it. */
 bool
 plus_own_thread_join(struct plus_own_thread *thread, uint64_t limit_ns);
 
-/* Never joined: it ends when it likes. */
+/* Never join it: it ends by itself. */
 void
 plus_own_thread_let_go(struct plus_own_thread *thread);
 

@@ -10,9 +10,9 @@ _LARGEST = 2**63 - 1
 
 
 def parse_size(text: str) -> int:
-    """Return the number of bytes that `text` means.
+    """Return the number of bytes in a text.
 
-    A number, then optionally K, M, G or T, then optionally B or iB; a space may stand between.
+    A number, then optionally K, M, G or T, then optionally B or iB; a space may be between them.
     Case does not matter, and every unit is a power of 1024: '300M', '300MB' and '300 MiB' are the
     same.  Without a unit it is bytes.  A fraction of a byte is cut off.
 
@@ -33,7 +33,7 @@ def parse_size(text: str) -> int:
 def format_size(size_bytes: int) -> str:
     """Return `size_bytes` for people, three digits or so: '512 B', '9.6 MiB', '313 MiB'.
 
-    What it returns can be read back by `parse_size`, as nearly as it was written.
+    `parse_size` reads the result back, as precisely as it is written.
     """
     sign, rest = ("-" if size_bytes < 0 else ""), float(abs(size_bytes))
     if rest < 1024:  # noqa: PLR2004  # one KiB

@@ -1,11 +1,11 @@
-"""What a mistyped word may have meant."""
+"""Suggestions for mistyped words."""
 
 __all__ = ["suggestion"]
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """` (did you mean X?)` where one of the `known` words is close, else nothing."""
-    from difflib import get_close_matches  # on the way to an error only: it costs milliseconds
+    """Return ` (did you mean X?)` if one of the `known` words is close, else ""."""
+    from difflib import get_close_matches  # only for an error: it costs milliseconds
 
     close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -1,4 +1,4 @@
-"""Tables of data with units, whatever they are shown with: text, a page or a live screen."""
+"""Tables of data with units, for text, a page or a live screen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ Cell = str | int | float
 
 
 class Kind(StrEnum):
-    """What is in a column."""
+    """The kind of a column's cells."""
 
     NAME = "name"
     """A short text."""
     PROSE = "prose"
-    """A sentence: what to do, or why."""
+    """A sentence: a remedy or a reason."""
     NOTE = "note"
     """The same, of which a narrow screen shows the beginning."""
     CODE = "code"
@@ -65,7 +65,7 @@ class Column:
 class Table:
     """Rows, the most important first.
 
-    title: "" where the section's title says it.  left_out: so many rows more were found.
+    title: "" if the section's title is enough. left_out: the number of further rows.
     """
 
     title: str
@@ -75,7 +75,7 @@ class Table:
 
 
 Layout = tuple[tuple[str, ...], tuple[Table, ...]]
-"""What is said of an examination: lines, and tables below them."""
+"""The text of an examination: lines, and tables below them."""
 
 
 def table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Table]:
@@ -103,7 +103,7 @@ def table(title: str, columns: str, rows: Sequence[Part], top: int) -> list[Tabl
 
 
 def shown(cell: Cell, kind: Kind) -> str:
-    """Return a cell for people."""
+    """Return a cell as text for people."""
     if isinstance(cell, str):
         return cell
     if kind is Kind.SIZE:

@@ -15,15 +15,15 @@ _GAP: Final = "  "
 _UNIT: Final = re.compile(r"\d (?:%|B|[KMGT]iB|s|ms|us|ns)(?!\w)")
 _GLUE: Final = "\0"
 _WIDE: Final = (Kind.PROSE, Kind.NOTE, Kind.CODE)
-"""What is in no column of its own."""
+"""The kinds that have no column of their own."""
 _NARROWEST: Final = 14
-"""Columns that a name keeps when a table is made to fit."""
+"""The least width of a name's column when a table is made to fit."""
 
 
 def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
     """Return the lines of a paragraph; a number and its unit stay on one.
 
-    first, later: how the first line and the others begin.
+    first, later: the beginning of the first line and of the others.
     """
     joined = _UNIT.sub(lambda found: found[0].replace(" ", _GLUE), text)
     lines = wrap(
@@ -35,7 +35,7 @@ def wrapped(text: str, first: str = "", later: str = "") -> list[str]:
 def layout_lines(
     paragraphs: Sequence[str], tables: Sequence[Table], width: int = WIDTH
 ) -> list[str]:
-    """Return what is said of an examination, as lines; width: of tables, where names need it."""
+    """Return an examination's text as lines; width: of tables, if names need it."""
     lines = [line for paragraph in paragraphs for line in wrapped(paragraph)]
     for table in tables:
         lines += [""] if lines else []
@@ -52,7 +52,7 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 def _aligned(
     rows: Sequence[Sequence[str]], widths: Sequence[int], right: Collection[int] = ()
 ) -> list[str]:
-    """Return rows as lines; right: the columns that end at the same place."""
+    """Return rows as lines; right: the columns that are aligned to the right."""
     return [
         _GAP.join(
             _padded(_cut(cell, width), width, to_the_right=place in right)
@@ -68,9 +68,9 @@ def _padded(text: str, width: int, *, to_the_right: bool) -> str:
 
 
 def _table(table: Table, width: int) -> list[str]:
-    """Return the lines of a table: sentences and commands stand below the other cells.
+    """Return the lines of a table: sentences and commands are below the other cells.
 
-    A note stands beside them, as much of it as fits.
+    A note is beside them, as much of it as fits.
     """
     narrow = [place for place, column in enumerate(table.columns) if column.kind not in _WIDE]
     heads = [table.columns[place] for place in narrow]
@@ -110,12 +110,12 @@ def _noted(line: str, notes: list[tuple[str, Kind]]) -> str:
         return f"{line}{_GAP}{note}"
     kept = room - 3
     begin = note[: kept if note.isascii() else kept // 2]
-    # At the end of a word, if there is one.
+    # The note is cut at the end of a word, if there is one.
     return f"{line}{_GAP}{begin.rpartition(' ')[0].rstrip() or begin}..."
 
 
 def _is_short(drawn: list[str], said: list[list[tuple[str, Kind]]]) -> bool:
-    """Whether every row has room for what is said of it."""
+    """Whether every row has room for its sentences."""
     return all(
         len(texts) <= 1 and _width(line) + sum(len(_GAP) + _width(t) for t, _ in texts) <= WIDTH
         for line, texts in zip(drawn, said, strict=True)
@@ -123,7 +123,7 @@ def _is_short(drawn: list[str], said: list[list[tuple[str, Kind]]]) -> bool:
 
 
 def _indent(widths: list[int], columns: list[Column]) -> int:
-    """Return where the first name begins."""
+    """Return the column at which the first name begins."""
     numbers = 0
     for width, column in zip(widths, columns, strict=True):
         if not column.kind.is_number:
@@ -145,21 +145,21 @@ def _fitted(rows: Sequence[Sequence[str]], numbers: Collection[int], width: int)
         widest, *others = sorted(names, key=lambda place: -widths[place])
         if widths[widest] <= _NARROWEST:
             break
-        # Down to the next widest name at most, so that they share what is to be cut.
+        # Down to the next widest name at most, so that they share the reduction.
         step = max(widths[widest] - max((widths[place] for place in others[:1]), default=0), 1)
         widths[widest] = max(widths[widest] - min(over, step), _NARROWEST)
     return widths
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns of a text."""
     if text.isascii():
         return len(text)
     return sum(0 if combining(c) else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text that fits, what is too much taken out of its middle: both ends tell most."""
+    """Return a text that fits, shortened in its middle: both ends tell most."""
     if _width(text) <= width:
         return text
     kept = width - 3

@@ -1,16 +1,16 @@
-"""Text of unknown origin for a terminal: each of its characters can be seen, none does something.
+"""Text of unknown origin for a terminal: each character is visible and has no other effect.
 
-What a program named its files, threads, classes and keys must neither move a cursor, nor change a
-title or colours, nor turn the direction of what is written.
+The names of a program's files, threads, classes and keys must neither move a cursor, nor change a
+title or colours, nor turn the direction of the text.
 """
 
 __all__ = ["visible", "visible_lines"]
 
 
 def visible(text: str) -> str:
-    """Return text with what is not printed replaced by its escape: backslash n, u202e, ...
+    """Return text with unprintable characters replaced by their escapes: backslash n, u202e, ...
 
-    Lone surrogates, control and direction characters, and separators other than the space.
+    These are lone surrogates, control and direction characters, and separators except the space.
     """
     if text.isprintable():
         return text

@@ -9,7 +9,7 @@ plus_compact_new(PyTypeObject *type)
     if (plus_refuses_free_threaded()) {
         return NULL;
     }
-    if (type->tp_vectorcall == NULL) { /* a class derived from it, which may have a dict */
+    if (type->tp_vectorcall == NULL) { /* a derived class, whose instances may have a dict */
         PyObject *self = type->tp_alloc(type, 0);
         return self;
     }
@@ -35,11 +35,11 @@ plus_compact_copied(PyObject *self)
     return copy;
 }
 
-/* What holds only strings and numbers is none of the collector's business. */
+/* Track `self` if `held` may be part of a cycle: a dict of strings and numbers stays untracked. */
 static void
 track_for(PyObject *self, PyObject *held)
 {
-    /* The collector lets go of tuples that hold nothing else, for good. */
+    /* The collector untracks tuples without such references, for good. */
     bool may_refer =
         PyObject_IS_GC(held) && (!PyTuple_CheckExact(held) || PyObject_GC_IsTracked(held));
 

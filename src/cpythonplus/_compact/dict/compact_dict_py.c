@@ -1,8 +1,8 @@
 /* The type CompactDict: the whole API of dict over a compact table.
  *
- * Wherever other code may run (a comparison, a hash, a reference that goes), the table may be another one afterwards.  So a
- * position is used at once or not at all, what is taken out is released last, and whoever goes along a mapping looks after
- * each step whether it has still as many entries. */
+ * Whenever other code may run (a comparison, a hash, a deallocation), the table may be changed afterwards.  So a
+ * position is used at once or not at all, removed references are released last, and code that iterates over a mapping
+ * checks after each step that its size is the same. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -13,7 +13,7 @@
 
 /* ---- one entry ----------------------------------------------------------------------------------- */
 
-/* A KeyError; a tuple would become its arguments. */
+/* Raise KeyError; a tuple as such would become its arguments. */
 static void
 raise_key_error(PyObject *key)
 {
@@ -42,8 +42,8 @@ ass_subscript(PyObject *self, PyObject *key, PyObject *value)
     return 0;
 }
 
-/* What a class has under a name, as the interpreter finds special methods: neither in the object nor in the class of the
- * class.  A new reference; NULL, without an exception if there is none. */
+/* The class's attribute, found as the interpreter finds special methods: neither in the object nor in the metaclass.  A
+ * new reference; NULL, without an exception if there is none. */
 static PyObject *
 class_attribute(PyTypeObject *type, const char *name)
 {
@@ -51,7 +51,7 @@ class_attribute(PyTypeObject *type, const char *name)
              *found = NULL;
 
     for (Py_ssize_t i = 0; key != NULL && mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
-        /* Built-in classes, whose dict is elsewhere, have nothing that is looked for. */
+        /* Built-in classes, which have their dict elsewhere, have none of these names. */
         PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
         found = dict != NULL ? Py_XNewRef(PyDict_GetItemWithError(dict, key)) : NULL;
         if (found != NULL || PyErr_Occurred()) {
@@ -78,7 +78,7 @@ call_missing(PyObject *method, PyObject *self, PyObject *key)
     return value;
 }
 
-/* A class derived from this one may have __missing__(). */
+/* Call __missing__() of a derived class, or raise KeyError. */
 static PyObject *
 missing(PyObject *self, PyObject *key)
 {
@@ -222,7 +222,7 @@ compact_pop(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
                      nargs < 1 ? "at least 1" : "at most 2", nargs < 1 ? "" : "s", nargs);
         return NULL;
     }
-    /* An empty one does not ask for a hash, as dict does not. */
+    /* As with dict, an empty one does not compute the hash. */
     int taken = length(self) == 0 ? 0 : plus_compact_take(self, args[0], &value);
     if (taken != 0) {
         return taken > 0 ? value : NULL;
@@ -352,7 +352,7 @@ compact_sizeof(PyObject *self, PyObject *unused)
                               plus_compact_bytes(plus_compact_of(self)));
 }
 
-/* What a method returns that a class may have; NULL, without an exception if it has none. */
+/* The result of a method that a class may have; NULL, without an exception if it has none. */
 static PyObject *
 call_if_there(PyObject *self, const char *name)
 {
@@ -369,7 +369,7 @@ call_if_there(PyObject *self, const char *name)
     return result;
 }
 
-/* The call that makes another one, by __new__() alone: copyreg's function and its arguments.  A class may say more of them. */
+/* The call that makes a copy by __new__() alone: copyreg's function and its arguments.  A class may add arguments. */
 static PyObject *
 making_call(PyObject *self)
 {
@@ -396,7 +396,8 @@ making_call(PyObject *self)
     return call;
 }
 
-/* Made without __init__(), as classes derived from dict are; the items are set one by one, and may refer to it. */
+/* Like a class derived from dict, a copy is made without __init__(); then the items are set one by one, and may refer
+ * to the copy. */
 static PyObject *
 compact_reduce(PyObject *self, PyObject *unused)
 {
@@ -543,7 +544,7 @@ plus_compact_exec(PyObject *module)
     if (state->compact_dict == NULL) {
         return -1;
     }
-    /* Not inherited: so it also tells the type itself from classes derived from it. */
+    /* tp_vectorcall is not inherited: so it also distinguishes the type itself from derived classes. */
     state->compact_dict->tp_vectorcall = compact_vectorcall;
     if (PyModule_AddObjectRef(module, "CompactDict", (PyObject *)state->compact_dict) < 0) {
         return -1;

@@ -7,7 +7,7 @@ plus_compact_next_far(const struct plus_compact *table, Py_ssize_t at)
     Py_ssize_t filled = plus_compact_filled(table), from = at;
     struct plus_compact_parts *parts = plus_compact_parts(table);
 
-    /* A table that is used as a queue has many holes in front, which nobody has to pass twice. */
+    /* A table that is used as a queue has many holes in front; `first` makes sure that they are passed only once. */
     if (parts != NULL && from <= parts->first) {
         at = parts->first;
     }

@@ -1,23 +1,23 @@
-/* The table of a CompactDict: entries in the order of insertion, and no more room than they need.  With the GIL held.
+/* The table of a CompactDict: entries in the order of insertion, and no more room than they need.  GIL held.
  *
- *     up to 14 keys that are str, int, float, bytes, bool or None themselves: pairs alone, found by looking at each
+ *     up to 14 keys of exactly the types str, int, float, bytes, bool or None: pairs alone, found by a linear search
  *
- *         word ->  key value | key value | ...           the low 4 bits: how many; the high 4 bits: holes
+ *         word ->  key value | key value | ...           the low 4 bits: number of pairs; the high 4 bits: holes
  *
  *     else
  *
  *         word ->  struct plus_compact_parts -> entries: key value [hash] | ...      the low 4 bits: 15
  *                                            -> index:   16 tags, 16 numbers | ...   from 15 entries on
  *
- * Blocks lie on multiples of 16 below 2^60, which is looked at when they are allocated.
+ * Blocks are at multiples of 16 below 2^60, which is checked when they are allocated.
  *
- * Simple keys are those of the first form.  Neither their hash nor their equality runs anybody's code, so their hashes need
- * not be kept: they are asked for again.  With the first other key every entry gets a place for its hash.
+ * Keys of these types are called simple.  Neither their hash nor their equality runs other code, so their hashes need
+ * not be stored: they are computed again.  With the first key that is not simple every entry gets a place for its hash.
  *
- * A deleted entry leaves a hole, a key that is NULL, as in the interpreter's dicts; an iterator that is under way finds the
- * others where they were.
+ * A deleted entry leaves a hole, a key that is NULL, as in the interpreter's dicts, so that the other entries keep
+ * their places for an iterator.
  *
- * Nothing in this header runs other code. */
+ * No function of this header runs other code. */
 #ifndef PLUS_MEMORY_COMPACT_ENTRIES_H
 #define PLUS_MEMORY_COMPACT_ENTRIES_H
 
@@ -25,36 +25,36 @@
 
 #include <stdint.h>
 
-#define PLUS_COMPACT_SMALL 14 /* pairs without more */
+#define PLUS_COMPACT_SMALL 14 /* the most pairs of the first form */
 #define PLUS_COMPACT_PARTS 15u
 
-#define PLUS_COMPACT_HOLES 60 /* where they begin in the word */
+#define PLUS_COMPACT_HOLES 60 /* the first bit of the number of holes in the word */
 #define PLUS_COMPACT_ADDRESS (((uintptr_t)1 << PLUS_COMPACT_HOLES) - 16)
 
-/* All zeros: empty. */
+/* All zeros if empty. */
 struct plus_compact {
     uintptr_t word;
 };
 
 struct plus_compact_parts {
-    Py_ssize_t used;     /* entries without the holes */
-    Py_ssize_t filled;   /* entries with them */
-    Py_ssize_t capacity; /* entries that there is room for */
-    Py_ssize_t first;    /* before it are only holes */
+    Py_ssize_t used;     /* entries without holes */
+    Py_ssize_t filled;   /* entries with holes */
+    Py_ssize_t capacity; /* entries that fit */
+    Py_ssize_t first;    /* all before it are holes */
     Py_ssize_t
-        expected; /* the entry behind the one that was found last, if that was expected too; else -1 */
-    Py_ssize_t last; /* the one that was found last */
+        expected;    /* the entry behind the last one found, if that was expected too; else -1 */
+    Py_ssize_t last; /* the entry that was found last */
     char *entries;
-    unsigned char *index; /* NULL: each is looked at */
-    uint32_t groups;      /* of 16 slots */
-    uint32_t vacant;      /* slots that were never used since the index was made */
+    unsigned char *index; /* NULL: linear search */
+    uint32_t groups;      /* of 16 slots each */
+    uint32_t vacant;      /* slots never used since the index was made */
     uint8_t width;        /* bytes of an entry's number in the index */
-    bool hashed;          /* entries have their hash behind them */
+    bool hashed;          /* each entry has its hash behind it */
 };
 
-/* An entry; `hash` is there if the table is hashed. */
+/* An entry; `hash` exists only if the table is hashed. */
 struct plus_compact_entry {
-    PyObject *key, *value; /* NULL: a hole */
+    PyObject *key, *value; /* NULL for a hole */
     Py_hash_t hash;
 };
 
@@ -66,7 +66,7 @@ plus_compact_parts(const struct plus_compact *table)
                : NULL;
 }
 
-/* Entries with the holes: positions are below. */
+/* The number of entries with holes: positions are below it. */
 static inline Py_ssize_t
 plus_compact_filled(const struct plus_compact *table)
 {
@@ -96,13 +96,13 @@ plus_compact_used(const struct plus_compact *table)
                          : (Py_ssize_t)((table->word & 15) - (table->word >> PLUS_COMPACT_HOLES));
 }
 
-/* Where there is a hole, or no entry at all. */
+/* The general case of the two functions below: there is a hole, or no entry at `at`. */
 Py_ssize_t
 plus_compact_next_far(const struct plus_compact *table, Py_ssize_t at);
 Py_ssize_t
 plus_compact_previous_far(const struct plus_compact *table, Py_ssize_t at);
 
-/* The position of the first entry from `at` on, or of the last one up to `at`; -1: there is none. */
+/* The position of the first entry from `at` on, or of the last one up to `at`; -1 if there is none. */
 static inline Py_ssize_t
 plus_compact_next(const struct plus_compact *table, Py_ssize_t at)
 {
@@ -120,7 +120,7 @@ plus_compact_previous(const struct plus_compact *table, Py_ssize_t at)
     return is_here ? at : plus_compact_previous_far(table, at);
 }
 
-/* The hash of a key; -1 with an exception: it has none. */
+/* The hash of a key; -1 with an exception if it has none. */
 static inline Py_hash_t
 plus_compact_hash(PyObject *key)
 {

@@ -1,23 +1,25 @@
 /* Looking a key up.
  *
- * Comparing with a key that is not simple may run other code, which may change the table.  The stored key is held meanwhile,
- * as no other has its address.  Where it is not in its place afterwards, the search begins again; so it does where there is
- * another index.  Other changes are let be, or a comparison that adds and deletes each time would never come to an end.
+ * A comparison with a key that is not simple may run other code, which may change the table.  The stored key is held
+ * meanwhile, so that no other key gets its address.  If the key is not in its place afterwards, or the index is another
+ * one, the search begins again.  Other changes are ignored: else a comparison that adds and deletes each time would
+ * never come to an end.
  *
- * A number in the index may have been left by an entry that is gone: it is below what is filled, or it is none. */
+ * A number in the index may have been left by a deleted entry: it is checked against the number of entries, and may
+ * lead to a hole. */
 #include "compact_find.h"
 
 #include "compact_index.h"
 
-/* What is asked of one entry. */
+/* The result of comparing one entry. */
 enum answer {
     OTHER,
     SAME,
-    CHANGED, /* other code ran, and the entry is not there any more */
+    CHANGED, /* other code ran, and the entry is no longer there */
     FAILED,
 };
 
-/* Two exact strings, whose hashes are known to be plus_index_equal or cheap to compare. */
+/* Compare two exact strings whose hashes are equal, or that are cheap to compare. */
 static inline bool
 same_text(PyObject *one, PyObject *other)
 {
@@ -28,7 +30,7 @@ same_text(PyObject *one, PyObject *other)
                   (size_t)length * PyUnicode_KIND(one)) == 0;
 }
 
-/* An int that fits into one digit. */
+/* True for an int that fits into one digit. */
 static inline bool
 is_short(PyObject *key, Py_ssize_t *value)
 {
@@ -49,7 +51,7 @@ is_short(PyObject *key, Py_ssize_t *value)
 #endif
 }
 
-/* Compares as a dict does, and looks whether the entry is where it was afterwards. */
+/* Compare as a dict does, and check that the entry is still there. */
 static enum answer
 compare(const struct plus_compact *table, Py_ssize_t at, PyObject *key)
 {
@@ -57,12 +59,12 @@ compare(const struct plus_compact *table, Py_ssize_t at, PyObject *key)
     int same = PyObject_RichCompareBool(stored, key, Py_EQ);
     bool is_there = at < plus_compact_filled(table) && plus_compact_at(table, at)->key == stored;
 
-    /* Not the last reference, if the entry is still there: nothing runs behind the look at it. */
+    /* If the entry is still there, this is not the last reference, so no code runs after the check. */
     Py_DECREF(stored);
     return same < 0 ? FAILED : !is_there ? CHANGED : same ? SAME : OTHER;
 }
 
-/* One entry, whose hash is known to be that of the key. */
+/* Compare one entry whose hash equals the key's. */
 static inline enum answer
 ask(const struct plus_compact *table, Py_ssize_t at, PyObject *key)
 {
@@ -99,7 +101,7 @@ find_text(const struct pair *pairs, Py_ssize_t count, PyObject *key, Py_hash_t h
     return -1;
 }
 
-/* -2: what else there is may plus_index_equal it, such as a float. */
+/* -2 if another kind of key may be equal, such as a float. */
 static inline Py_ssize_t
 find_short(const struct pair *pairs, Py_ssize_t count, Py_ssize_t value)
 {
@@ -120,8 +122,7 @@ find_short(const struct pair *pairs, Py_ssize_t count, Py_ssize_t value)
     return result;
 }
 
-/* Looks at each entry, for there are few, and at its hash before it is compared.  It may be another form of the table in each
- * step. */
+/* Search all entries, for there are few, comparing the hash first.  The table may have another form after each step. */
 static Py_ssize_t
 find_by_hash(const struct plus_compact *table, PyObject *key, Py_hash_t hash)
 {
@@ -150,7 +151,7 @@ find_by_hash(const struct plus_compact *table, PyObject *key, Py_hash_t hash)
     return -1;
 }
 
-/* Without a hash, if that is enough; -2: it is not. */
+/* Search without a hash; -2 if that is not enough. */
 static inline Py_ssize_t
 find_pair(const struct pair *pairs, Py_ssize_t count, PyObject *key)
 {
@@ -179,13 +180,13 @@ find_by_looking(const struct plus_compact *table, PyObject *key, Py_hash_t hash)
     return at != -2 ? at : find_by_hash(table, key, hash);
 }
 
-/* Whoever looks up one key after the other in the order in which they came finds the next one without the index. */
+/* A caller that looks up the keys in the order of insertion finds the next one without the index. */
 static inline Py_ssize_t
 found(const struct plus_compact *table, Py_ssize_t at)
 {
     struct plus_compact_parts *parts = plus_compact_parts(table);
 
-    if (parts == NULL) { /* by what a comparison did */
+    if (parts == NULL) { /* a comparison changed the table */
         return at;
     }
     parts->expected = at == parts->last + 1 ? at + 1 : -1;
@@ -215,7 +216,7 @@ is_expected(const struct plus_compact *table, const struct plus_compact_parts *p
     return is_short(key, &value) && is_short(stored, &other) && value == other;
 }
 
-/* Whether a group that was read before must not be read any further. */
+/* True if a group that was read before must not be read any further. */
 static bool
 has_other_index(const struct plus_compact *table, const struct plus_compact_parts *parts,
                 const struct plus_compact_parts *before)

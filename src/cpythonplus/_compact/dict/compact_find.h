@@ -1,20 +1,21 @@
-/* Looking a key up in a CompactDict's table.  With the GIL held.
+/* Looking a key up in a CompactDict's table.  GIL held.
  *
- * Runs other code, a comparison, only for keys that are not simple.  Then it looks again at whatever may have changed. */
+ * Runs other code, a comparison, only for keys that are not simple, and then searches again if the table may have
+ * changed. */
 #ifndef PLUS_MEMORY_COMPACT_FIND_H
 #define PLUS_MEMORY_COMPACT_FIND_H
 
 #include "compact_entries.h"
 
-/* The hash of a key that is asked for; -1 with an exception, in a dict's words: it has none. */
+/* The hash of a key; -1 with an exception in a dict's words if it has none. */
 Py_hash_t
 plus_compact_hash_of(PyObject *key);
 
-/* The position of a key, -1: it is not there; -2 with an exception that a comparison raised. */
+/* The position of a key; -1 if it is missing; -2 with the exception of a comparison. */
 Py_ssize_t
 plus_compact_find(const struct plus_compact *table, PyObject *key, Py_hash_t hash);
 
-/* The same without a hash, which few keys of few need; an exception may be the hash's. */
+/* The same, computing the hash only if it is needed (rarely for a few simple keys); the exception may be the hash's. */
 Py_ssize_t
 plus_compact_look_up(const struct plus_compact *table, PyObject *key);
 

@@ -28,7 +28,7 @@ put_number(const struct plus_compact_parts *parts, unsigned char *group, unsigne
     }
 }
 
-/* A slot of a group that is vacant or free; PLUS_INDEX_SLOTS: none is. */
+/* A vacant or free slot of a group; PLUS_INDEX_SLOTS if there is none. */
 static inline unsigned
 open_slot(const unsigned char *group)
 {
@@ -41,7 +41,7 @@ open_slot(const unsigned char *group)
     return PLUS_INDEX_SLOTS;
 }
 
-/* Enters an entry.  There is a slot for it: the load is looked after elsewhere. */
+/* Enter an entry.  The caller ensures that there is a slot for it. */
 void
 plus_index_add(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at)
 {
@@ -59,7 +59,7 @@ plus_index_add(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at)
     put_number(parts, group, slot, at);
 }
 
-/* The entry is in it. */
+/* Remove an entry that is in the index. */
 void
 plus_index_drop(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at)
 {
@@ -86,7 +86,8 @@ plus_index_width(Py_ssize_t capacity)
     return capacity <= 1 << 8 ? 1 : capacity <= 1 << 16 ? 2 : capacity <= 1 << 24 ? 3 : 4;
 }
 
-/* Groups for so many entries at nine tenths.  One at least: a search ends at a vacant slot only. */
+/* The number of groups for `entries` at a load of nine tenths.  It is at least one: a search ends only at a vacant
+ * slot. */
 Py_ssize_t
 plus_index_groups(Py_ssize_t entries)
 {
@@ -114,7 +115,7 @@ index_fill(struct plus_compact_parts *parts)
     }
 }
 
-/* A new index for all entries and for as many as `entries`; -1 without memory, and the old one stays. */
+/* Make a new index for all entries, with room for `entries`; -1 without memory, and the old one stays. */
 int
 plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries)
 {
@@ -136,7 +137,7 @@ plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries)
     return 0;
 }
 
-/* The same after entries have moved to lower places, without fail: the old one has room for them, too. */
+/* The same after entries have moved to lower places.  It cannot fail: the old index has room for them, too. */
 void
 plus_index_again(struct plus_compact_parts *parts, Py_ssize_t entries)
 {

@@ -1,19 +1,20 @@
-/* The index is cut into groups of 16 slots.  A group has 16 tags, of one byte each, and behind them the numbers of 16
- * entries, of one to four bytes: with three, for up to 16 million entries, a group is one line of the processor's cache.
+/* The index is cut into groups of 16 slots.  A group has 16 tags of one byte, and behind them the numbers of 16
+ * entries, of one to four bytes: with three, for up to 16 million entries, a group is one cache line.
  *
  *     hash -> mixed -> upper half, scaled by the number of groups: the group; a byte of the rest: the tag
  *
- * A key is looked for in its group, among the slots with its tag, and, if the group has no vacant slot, in the next one, and so
- * on.  Nine of ten slots may be in use.  Then a look-up reads 1.1 groups on average if the key is there, 1.5 if it is not: that is why there need not
- * be a power of two of them, nor room.
+ * A key is looked for in its group, among the slots with its tag, and, if the group has no vacant slot, in the next
+ * one, and so on.  Nine of ten slots may be in use.  Even then a look-up reads 1.1 groups on average if the key exists,
+ * 1.5 if it does not.  So the number of groups need not be a power of two, nor need there be spare room.
  *
- * A slot whose entry goes becomes vacant again if its group has a vacant one: nobody has gone past such a group.  Otherwise
- * it is only free: whoever looks for a key goes on.  When too few are vacant, the index is made again.
+ * If the slot of a deleted entry is in a group with a vacant slot, it becomes vacant again: no search has gone past
+ * such a group.  Otherwise it only becomes free: searches go on past it.  When too few slots are vacant, the index is
+ * made again.
  *
- * Rejected: linear probing of single slots with a smaller load (a power of two is the same as before); Robin Hood hashing (an entry
- * would have to be read to know how far it is from home); open tables of entries without an index (no order).
+ * Rejected: linear probing of single slots with a smaller load (a power of two needs as much as before); Robin Hood
+ * hashing (it reads an entry to know its distance from home); open tables of entries without an index (no order).
  *
- * Nothing here runs other code, or touches a reference.  With the GIL held. */
+ * No function here runs other code, or changes a reference count.  GIL held. */
 #ifndef PLUS_MEMORY_COMPACT_INDEX_H
 #define PLUS_MEMORY_COMPACT_INDEX_H
 
@@ -62,7 +63,7 @@ plus_index_next(const struct plus_compact_parts *parts, uint32_t group)
     return group + 1 < parts->groups ? group + 1 : 0;
 }
 
-/* Eight tags, the first one in the plus_index_lowest byte. */
+/* Eight tags, the first one in the lowest byte. */
 static inline uint64_t
 plus_index_tags(const unsigned char *group, unsigned half)
 {
@@ -75,7 +76,7 @@ plus_index_tags(const unsigned char *group, unsigned half)
     return tags;
 }
 
-/* The top bit of each byte that equals the tag; perhaps that of one above such a byte, too. */
+/* The top bit of each byte that equals the tag; perhaps also of the byte above such a byte. */
 static inline uint64_t
 plus_index_equal(uint64_t tags, unsigned char tag)
 {
@@ -118,23 +119,24 @@ plus_index_number(const struct plus_compact_parts *parts, const unsigned char *g
     }
 }
 
-/* Enters an entry.  There is a slot for it: the load is looked after by the table. */
+/* Enter an entry.  The table ensures that there is a slot for it. */
 void
 plus_index_add(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at);
 
-/* Takes out an entry that is in it. */
+/* Remove an entry that is in the index. */
 void
 plus_index_drop(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at);
 
-/* A new index for all entries and for as many as `entries`; -1 without memory, and the old one stays. */
+/* Make a new index for all entries, with room for `entries`; -1 without memory, and the old one stays. */
 int
 plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries);
 
-/* The same after entries have moved to lower places, without fail: the old one has room for them, too. */
+/* The same after entries have moved to lower places.  It cannot fail: the old index has room for them, too. */
 void
 plus_index_again(struct plus_compact_parts *parts, Py_ssize_t entries);
 
-/* Groups for so many entries at nine tenths; bytes of a number of an entry below the capacity; bytes of it all. */
+/* groups: the number for `entries` at a load of nine tenths. width: bytes of an entry's number below `capacity`. bytes:
+ * the size of an index. */
 Py_ssize_t
 plus_index_groups(Py_ssize_t entries);
 uint8_t

@@ -28,7 +28,7 @@ pairs_of(const struct plus_compact *table)
 
 /* ---- growing and shrinking ----------------------------------------------------------------------- */
 
-/* Memory whose address leaves the low bits free, as all allocators of CPython's do on 64 bits. */
+/* Allocate a block whose address leaves the low and high bits free, as with all allocators of CPython on 64 bits. */
 static void *
 allocate(size_t bytes)
 {
@@ -67,7 +67,7 @@ close_holes(struct plus_compact_parts *parts)
 static int
 set_capacity(struct plus_compact_parts *parts, Py_ssize_t capacity)
 {
-    /* More than the index can number in four bytes. */
+    /* The index has numbers of at most four bytes. */
     if ((size_t)capacity > UINT32_MAX) {
         return -1;
     }
@@ -82,7 +82,7 @@ set_capacity(struct plus_compact_parts *parts, Py_ssize_t capacity)
     return 0;
 }
 
-/* The first form becomes the second one; the entries keep their places. */
+/* Change the first form into the second; the entries keep their places. */
 static struct plus_compact_parts *
 make_parts(struct plus_compact *table, bool hashed, Py_ssize_t capacity)
 {
@@ -114,7 +114,7 @@ make_parts(struct plus_compact *table, bool hashed, Py_ssize_t capacity)
     return parts;
 }
 
-/* Each entry gets a place for its hash: the first key that is not simple has come. */
+/* Give each entry a place for its hash, for the first key that is not simple. */
 static int
 add_hashes(struct plus_compact_parts *parts)
 {
@@ -134,7 +134,7 @@ add_hashes(struct plus_compact_parts *parts)
     return 0;
 }
 
-/* Room for one entry more, in the entries. */
+/* Make room for one more entry. */
 static int
 make_room(struct plus_compact_parts *parts)
 {
@@ -153,7 +153,7 @@ make_room(struct plus_compact_parts *parts)
     return set_capacity(parts, parts->capacity + more + 1);
 }
 
-/* Room for one entry more, in the index. */
+/* Make room for one more entry in the index. */
 static int
 make_slot(struct plus_compact_parts *parts)
 {
@@ -166,7 +166,7 @@ make_slot(struct plus_compact_parts *parts)
         plus_index_width(parts->capacity) <= parts->width) {
         return 0;
     }
-    /* One that is only full of what was deleted is as large as before. */
+    /* An index that is only full of deleted entries keeps its size. */
     bool is_full = entries * 10 > slots * 9;
     return plus_index_make(parts,
                            is_full && parts->index != NULL ? entries + entries / 8 : entries);
@@ -179,7 +179,7 @@ append_pair(struct plus_compact *table, PyObject *key, PyObject *value)
     Py_ssize_t used = plus_compact_used(table);
     void *pairs = pairs_of(table);
 
-    /* As late as in a dict: whoever iterates finds the others where they were. */
+    /* As in a dict, this waits as long as possible: iterators find the other entries in their places. */
     if (used < filled && (filled == PLUS_COMPACT_SMALL || (filled >= 4 && used * 2 < filled))) {
         struct plus_compact_parts all = {.entries = pairs, .filled = filled};
         close_holes(&all);
@@ -234,7 +234,7 @@ plus_compact_append(struct plus_compact *table, PyObject *key, Py_hash_t hash, P
     return 0;
 }
 
-/* Gives back what a table does not need that has lost three quarters of its entries.  Without memory it stays as it is. */
+/* Free unneeded memory of a table that has lost three quarters of its entries.  Without memory it stays as it is. */
 static void
 shrink(struct plus_compact_parts *parts)
 {
@@ -302,7 +302,7 @@ plus_compact_pop(struct plus_compact *table, PyObject **key, PyObject **value)
         table->word = 0;
         return;
     }
-    /* Without memory the block stays as it is. */
+    /* If there is no memory, the block stays as it is. */
     void *smaller = allocate(16 * (size_t)at);
     if (smaller != NULL) {
         memcpy(smaller, pairs, 16 * (size_t)at);
@@ -345,7 +345,7 @@ plus_compact_fit(struct plus_compact *table)
     }
 }
 
-/* ---- the whole ----------------------------------------------------------------------------------- */
+/* ---- whole tables -------------------------------------------------------------------------------- */
 
 int
 plus_compact_copy(const struct plus_compact *table, struct plus_compact *copy)
@@ -359,7 +359,7 @@ plus_compact_copy(const struct plus_compact *table, struct plus_compact *copy)
     for (Py_ssize_t i = plus_compact_next(table, 0); i >= 0; i = plus_compact_next(table, i + 1)) {
         const struct plus_compact_entry *entry = plus_compact_at(table, i);
         Py_hash_t hash =
-            parts != NULL ? plus_compact_hash_at(parts, entry) : 0; /* pairs have no use for it */
+            parts != NULL ? plus_compact_hash_at(parts, entry) : 0; /* unused by pairs */
         if (plus_compact_append(copy, entry->key, hash, entry->value) < 0) {
             plus_compact_clear(copy);
             return -1;

@@ -1,7 +1,7 @@
-/* What update() and the constructor take: dicts, other mappings, pairs.
+/* The sources of update() and the constructor: dicts, other mappings, pairs.
  *
- * Setting a key may run other code, which may change what is gone along.  Its number of entries is looked at after each step, as
- * dict does; what is read is held until then. */
+ * Setting a key may run other code, which may change the source.  As in dict, the source's size is checked after each
+ * step; entries are held until then. */
 #include "compact_update.h"
 
 static int
@@ -60,7 +60,7 @@ update_from_compact(PyObject *self, PyObject *other)
     return 0;
 }
 
-/* The keys are listed first, for to read some mappings is to change their order. */
+/* The keys are listed first, for reading some mappings changes their order. */
 static int
 update_from_mapping(PyObject *self, PyObject *mapping)
 {
@@ -81,7 +81,7 @@ update_from_mapping(PyObject *self, PyObject *mapping)
     return rc;
 }
 
-/* What a dict says of an element that is no sequence; its TypeError is raised. */
+/* Raise dict's TypeError for an element that is no sequence. */
 static void
 raise_no_sequence(Py_ssize_t number)
 {
@@ -91,7 +91,7 @@ raise_no_sequence(Py_ssize_t number)
         error, "add_note", "N",
         PyUnicode_FromFormat("Cannot convert dictionary update sequence element #%zd to a sequence",
                              number));
-    if (noted == NULL) { /* as without one */
+    if (noted == NULL) { /* the error is raised without the note */
         PyErr_Clear();
     }
     Py_XDECREF(noted);
@@ -102,7 +102,7 @@ raise_no_sequence(Py_ssize_t number)
 #endif
 }
 
-/* One of a sequence of pairs, by its number from 0 on. */
+/* Set one of a sequence of pairs; `number` is from 0 on. */
 static int
 update_from_pair(PyObject *self, PyObject *pair, Py_ssize_t number)
 {
@@ -147,7 +147,8 @@ update_from_pairs(PyObject *self, PyObject *pairs)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* A dict or a frozendict.  Derived classes, too, unless they iterate otherwise, as dict() has it: what else they do is not asked. */
+/* True for a dict or a frozendict.  As with dict(), derived classes count unless they have another iterator; their
+ * other methods are not called. */
 static bool
 is_plain_dict(PyObject *source)
 {
@@ -161,7 +162,7 @@ is_plain_compact(const struct plus_compact_state *state, PyObject *source)
            Py_TYPE(source)->tp_iter == state->compact_dict->tp_iter;
 }
 
-/* How many are about to come, if that can be asked without running any code; else 0. */
+/* The number of entries, if it is known without running code; else 0. */
 static Py_ssize_t
 size_of(const struct plus_compact_state *state, PyObject *source)
 {
@@ -185,7 +186,7 @@ plus_compact_reserve_for(const struct plus_compact_state *state, PyObject *self,
     }
     Py_ssize_t size = size_of(state, source);
     if (size < 0 || plus_compact_reserve(plus_compact_of(self), size) < 0) {
-        PyErr_Clear(); /* more than there can be, but perhaps they are equal, or the first one is no pair */
+        PyErr_Clear(); /* too many, but keys may be equal, or the first element no pair */
     }
 }
 

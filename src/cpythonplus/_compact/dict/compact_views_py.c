@@ -1,8 +1,8 @@
 /* Iterators and views of a CompactDict.
  *
- * An iterator remembers how many entries there were and how many are still to come: where the first has changed, somebody
- * has added or deleted some; where there is an entry more than should be, somebody has done both.  Both are what dict's iterators
- * look for, and raise. */
+ * An iterator remembers the number of entries and the number of those still to come.  If the first has changed, entries
+ * were added or deleted; if there is an entry too many, both has happened. dict's iterators detect the same two, and
+ * raise. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -11,8 +11,9 @@
 /* ---- iterators ----------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject_HEAD PyObject *dict; /* NULL: at its end */
-    PyObject *item; /* the tuple that was handed out last, used again if nobody else has it */
+    PyObject_HEAD PyObject *dict; /* NULL at its end */
+    /* The tuple that was returned last, used again if there is no other reference. */
+    PyObject *item;
     Py_ssize_t used, at, left;
     enum plus_compact_part part;
     bool reversed;
@@ -37,7 +38,7 @@ plus_compact_iterate(PyObject *dict, enum plus_compact_part part, bool reversed)
     return (PyObject *)self;
 }
 
-/* The tuple of an item: the one of before, where nobody else has it any more. */
+/* The tuple of an item: the last one again, if there is no other reference to it. */
 static inline PyObject *
 item_of(iterator *self, PyObject *key, PyObject *value)
 {
@@ -49,9 +50,9 @@ item_of(iterator *self, PyObject *key, PyObject *value)
         PyTuple_SET_ITEM(item, 0, Py_NewRef(key));
         PyTuple_SET_ITEM(item, 1, Py_NewRef(value));
 #if PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *)item)->ob_hash = -1; /* that of the items before */
+        ((PyTupleObject *)item)->ob_hash = -1; /* it is that of the last item */
 #endif
-        /* The collector may have found that it held nothing of interest. */
+        /* The collector may have untracked it for its last contents. */
         if (!PyObject_GC_IsTracked(item)) {
             PyObject_GC_Track(item);
         }
@@ -59,7 +60,7 @@ item_of(iterator *self, PyObject *key, PyObject *value)
         Py_DECREF(old_value);
         return item;
     }
-    /* Held, for on 3.11 a tuple that is made may run the collector, and that whatever takes them out of the dict. */
+    /* They are held: on 3.11 making a tuple may run the collector, and finalisers may remove them from the dict. */
     Py_INCREF(key);
     Py_INCREF(value);
     item = PyTuple_Pack(2, key, value);
@@ -82,7 +83,7 @@ iterator_next(PyObject *op)
     const struct plus_compact *table = plus_compact_of(self->dict);
     if (self->used != plus_compact_used(table)) {
         PyErr_SetString(PyExc_RuntimeError, "dictionary changed size during iteration");
-        self->used = -1; /* and so for ever */
+        self->used = -1; /* each further call fails, too */
         return NULL;
     }
     Py_ssize_t at = self->at;
@@ -122,14 +123,14 @@ iterator_length_hint(PyObject *op, PyObject *unused)
     return PyLong_FromSsize_t(counts ? self->left : 0);
 }
 
-/* A list of what is still to come. */
+/* A list of the entries still to come. */
 static PyObject *
 list_of_rest(const iterator *self)
 {
     if (self->dict == NULL) {
         return PyList_New(0);
     }
-    /* Held: on 3.11 the collector may run, and that whatever brings this iterator to its end. */
+    /* It is held: on 3.11 the collector may run, and a finaliser may end this iterator. */
     PyObject *dict = Py_NewRef(self->dict), *rest = NULL;
     iterator *copy = (iterator *)plus_compact_iterate(dict, self->part, self->reversed);
     if (copy != NULL) {
@@ -143,7 +144,7 @@ list_of_rest(const iterator *self)
     return rest;
 }
 
-/* As an iterator over a list; this one stays where it is. */
+/* Reduce to an iterator over a list; this iterator stays where it is. */
 static PyObject *
 iterator_reduce(PyObject *op, PyObject *unused)
 {
@@ -169,7 +170,7 @@ iterator_traverse(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* It may be all that a cycle consists of: its last item may hold it. */
+/* An iterator may be a cycle by itself: its last item may refer to it. */
 static int
 iterator_clear(PyObject *op)
 {
@@ -337,7 +338,7 @@ view_repr(PyObject *op)
     return repr;
 }
 
-/* A set of the left one, changed by a method of set with the right one. */
+/* A set of the left operand, changed by a method of set with the right one. */
 static PyObject *
 set_and(PyObject *left, const char *method, PyObject *right)
 {
@@ -375,7 +376,7 @@ view_xor(PyObject *left, PyObject *right)
     return set_and(left, "symmetric_difference_update", right);
 }
 
-/* Whether `inner` is made of things that `outer` has; -1 with an exception. */
+/* 1 if `outer` contains each element of `inner`, else 0; -1 with an exception. */
 static int
 has_all(PyObject *outer, PyObject *inner)
 {

@@ -1,4 +1,4 @@
-/* Slots of the type CompactDict that look at all of it.  With the GIL held; other code may run. */
+/* Slots of the type CompactDict that use all entries.  GIL held; other code may run. */
 #ifndef PLUS_MEMORY_COMPACT_WHOLE_H
 #define PLUS_MEMORY_COMPACT_WHOLE_H
 

@@ -1,5 +1,5 @@
-/* What a CompactDict does as a whole: merging, comparing, its text.  Comparisons and texts run other code, so each entry is held
- * while it is looked at, and the next one is looked for anew. */
+/* Operations on a whole CompactDict: merging, comparing, repr.  Comparisons and reprs run other code, so each entry is
+ * held while it is used, and the next one is searched for anew. */
 #include "../binding.h"
 
 #include "../../_base/rows.h"
@@ -14,7 +14,7 @@ length(PyObject *self)
     return plus_compact_used(plus_compact_of(self));
 }
 
-/* Of a binary operator either side may be ours. */
+/* Either operand of a binary operator may be a CompactDict. */
 static const struct plus_compact_state *
 state_of_either(PyObject *left, PyObject *right)
 {
@@ -54,7 +54,7 @@ plus_compact_inplace_merge(PyObject *self, PyObject *other)
     return plus_compact_update(self, other) < 0 ? NULL : Py_NewRef(self);
 }
 
-/* The value of a key in a CompactDict or a dict, a new reference; NULL, without an exception if it is not there. */
+/* The value of a key in a CompactDict or a dict, a new reference; NULL, without an exception if the key is missing. */
 static PyObject *
 value_in(PyObject *mapping, PyObject *key)
 {
@@ -104,7 +104,7 @@ plus_compact_richcompare(PyObject *self, PyObject *other, int op)
     return same < 0 ? NULL : PyBool_FromLong((same != 0) == (op == Py_EQ));
 }
 
-/* "key: value" of each, in a list. */
+/* A list of the texts "key: value". */
 static PyObject *
 item_texts(PyObject *self)
 {
@@ -125,7 +125,7 @@ item_texts(PyObject *self)
 PyObject *
 plus_compact_repr(PyObject *self)
 {
-    /* Not a string, if a metaclass has it otherwise. */
+    /* A metaclass may give it another type than str. */
     PyObject *name = PyObject_GetAttrString((PyObject *)Py_TYPE(self), "__name__");
     int entered = name != NULL ? Py_ReprEnter(self) : -1;
     PyObject *repr = NULL;

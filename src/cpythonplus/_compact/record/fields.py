@@ -1,4 +1,4 @@
-"""Read which fields a class declares."""
+"""Read the fields that a class declares."""
 
 import sys
 import typing
@@ -10,7 +10,7 @@ __all__ = ["MISSING", "annotations_of", "declared_fields"]
 
 
 class _Missing:
-    """What stands in place of a default where there is none."""
+    """Stands for a missing default."""
 
     def __repr__(self) -> str:
         return "<no default>"
@@ -22,8 +22,8 @@ MISSING: Final = _Missing()
 def declared_fields(class_name: str, namespace: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that the body of a class declares, with their defaults or MISSING.
 
-    Fields are the annotated names, but for class variables and names that begin with two
-    underscores.  A name that is not defined is no error in an annotation.
+    Fields are the annotated names, except class variables and names that begin with two
+    underscores.  An undefined name in an annotation is no error.
     """
     module = sys.modules.get(namespace.get("__module__", ""))
     private = ("__", f"_{class_name.lstrip('_')}__")  # the compiler puts the class in front
@@ -59,14 +59,14 @@ def _annotations(namespace: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_class_variable(annotation: object, module: ModuleType | None) -> bool:
-    written = getattr(annotation, "__forward_arg__", annotation)  # what could not be evaluated
+    written = getattr(annotation, "__forward_arg__", annotation)  # a text that was not evaluated
     if isinstance(written, str):
         annotation = _named(written, module)
     return typing.ClassVar in (annotation, typing.get_origin(annotation))
 
 
 def _named(annotation: str, module: ModuleType | None) -> object:
-    """Return what the name in "typing.ClassVar[int]" is in a module, without evaluating it."""
+    """Return the object named in "typing.ClassVar[int]" from a module, without evaluation."""
     found: object = module
     for name in annotation.partition("[")[0].strip().split("."):
         found = getattr(found, name, None)

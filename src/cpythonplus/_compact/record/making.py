@@ -1,4 +1,4 @@
-"""How classes of records are made, and the one that all are derived from."""
+"""The metaclass of records, and their base class."""
 
 import gc
 import inspect
@@ -14,11 +14,13 @@ __all__ = ["Record", "RecordMeta"]
 Fields = dict[str, Any]
 """Names in their order, with defaults or MISSING."""
 _CLOSED: dict[str, Any] = {"__record_closer__": _native.RecordCloser()}
-"""In front of a class's body: hooks that run while the class is made cannot make an instance."""
+"""The first entry of a class's body: keeps hooks that run while the class is made from making an
+instance.
+"""
 
 
 class RecordMeta(_native.RecordType):
-    """Makes the fields slots, and takes the collector's head off the instances."""
+    """Makes the fields slots, and removes the collector's header from the instances."""
 
     def __new__(  # noqa: PYI034  # mypy knows no Self in a metaclass
         mcls,
@@ -44,7 +46,7 @@ class RecordMeta(_native.RecordType):
         namespace["__record_own__"] = own
         namespace["__record_fields__"] = names
         namespace.setdefault("__match_args__", names)
-        # 3.11 collects at any allocation, in type.__new__ before it comes to the closer, too.
+        # 3.11 collects at any allocation, also in type.__new__ before the closer is called.
         collects = sys.version_info < (3, 12) and gc.isenabled()
         if collects:
             gc.disable()
@@ -59,10 +61,10 @@ class RecordMeta(_native.RecordType):
 
     @property
     def __signature__(cls) -> inspect.Signature:  # noqa: N805  # a class
-        """What calling the class takes, for inspect.signature()."""
+        """The parameters of a call of the class, for inspect.signature()."""
         for each in cls.__mro__[: cls.__mro__.index(_native.RecordBase)]:
             if {"__init__", "__new__"} & vars(each).keys():
-                raise AttributeError("__signature__")  # that of the method is looked for then
+                raise AttributeError("__signature__")  # then the method's signature is looked for
         annotations = annotations_of(cls)
         return inspect.Signature(
             [
@@ -81,31 +83,31 @@ class RecordMeta(_native.RecordType):
 class Record(_native.RecordBase, metaclass=RecordMeta):
     """A base for classes of small objects with a fixed set of fields.
 
-    An object of n fields takes 16 + 8 n bytes: no collector's head, no dict, no weak references.
+    An object of n fields takes 16 + 8 n bytes: no collector's header, no dict, no weak references.
 
     class Row(memory.Record): annotated names are the fields, and values in the body their defaults.
-    They are given by place or by name.  `__post_init__()` is called afterwards where it is defined.
+    They are given by place or by name.  `__post_init__()` is called afterwards if it is defined.
     frozen=True behind the base: fields are not assigned to, and records can be hashed.
 
     The collector does not see records: a cycle through one is never freed.  Annotations are not
-    checked.  Making a class raises TypeError for what cannot be a field or a base, and
+    checked.  Making a class raises TypeError for an impossible field or base, and
     UnsupportedPlatform on a free-threaded build.
     """
 
     __slots__ = ()
 
 
-Record.__record_fields__ = ()  # not annotated where all would inherit it
+Record.__record_fields__ = ()  # not annotated, or all classes would inherit the annotation
 
 
 class _FrozenRecord(Record, _native.FrozenRecordBase):
-    """In place of Record among the bases of frozen classes."""
+    """Replaces Record among the bases of frozen classes."""
 
     __slots__ = ()
 
 
 def _bases_for(name: str, bases: tuple[type, ...], *, frozen: bool) -> tuple[type, ...]:
-    """Return the bases to use, which are those given but for Record itself."""
+    """Return the bases to use: those given, with _FrozenRecord for Record if frozen."""
     for base in bases:
         if base is Record or not issubclass(base, Record):
             continue
@@ -117,9 +119,9 @@ def _bases_for(name: str, bases: tuple[type, ...], *, frozen: bool) -> tuple[typ
 
 
 def _classes(bases: tuple[type, ...]) -> Iterator[type]:
-    """Yield all classes that the bases are derived from and they themselves, each once.
+    """Yield the bases and all classes that they are derived from, each once.
 
-    Those that others are derived from come first, as in a reversed __mro__.
+    A class comes before the classes derived from it, as in a reversed __mro__.
     """
     return iter(dict.fromkeys(c for base in reversed(bases) for c in reversed(base.__mro__)))
 
@@ -161,7 +163,7 @@ def _check(
 
 
 def _check_names(name: str, namespace: Mapping[str, Any]) -> None:
-    """Refuse what would run its own `__eq__` inside of type.__new__."""
+    """Refuse names whose own `__eq__` would run inside of type.__new__."""
     if any(type(each) is not str for each in namespace):
         raise TypeError(f"{name}: the names in its body and in its bases must be plain strings")
 

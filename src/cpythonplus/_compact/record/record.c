@@ -1,21 +1,21 @@
-/* How deep records die in records.
+/* The deallocation of deeply nested records.
  *
- * The interpreter's own containers leave what is nested too deeply to a list in the thread's state, which is linked
- * through the collector's headers of the dead, or from 3.14 on through what is free in them.  Records have no header, so
- * they keep their own list:
+ * The interpreter's own containers put deeply nested objects into a list in the thread's state, linked through the
+ * collector's headers of the dead, or from 3.14 on through free words in them.  Records have no header, so they have a
+ * list of their own:
  *
  *     nesting < NESTED    the fields are released at once, and dying records among them one level further in
- *     deeper              the first one releases its fields, then those of all that wait
- *                         one that dies meanwhile, inside the first one, waits
+ *     deeper              the first record releases its fields, then those of all waiting records
+ *                         a record that dies meanwhile, inside the first one, waits
  *
- * So it is the innermost frame that empties the list, not the outermost one: tasklets and greenlets may leave a frame for
- * ever while a finalizer runs in it, and then the level stays too high; records die all the same, by the list.
+ * So the innermost frame empties the list, not the outermost one: tasklets and greenlets may leave a frame for ever
+ * while a finaliser runs in it, and then the level stays too high; records are still released, by the list.
  *
- * The list is the thread's and its head is no local variable of the first one, since a stack that is switched away may
- * be copied elsewhere.  It is freed when it is empty: nothing is left behind by a thread that ends.
+ * The list is the thread's, and its head is no local variable of the first frame, since a stack that is switched away
+ * may be copied elsewhere.  The list is freed when it is empty, so a thread that ends leaves nothing behind.
  *
- * Rejected: to link the dead through their own words.  The reference count is looked at by debug builds, and all others
- * hold what must be released first. */
+ * Rejected: linking the dead through their own words.  Debug builds read the reference count, and all other words hold
+ * references that must be released first. */
 #include "record.h"
 
 #include <stdlib.h>
@@ -28,7 +28,7 @@
 
 static _Thread_local unsigned nesting PLUS_FAST_TLS;
 
-/* The dead that wait, and of which interpreter they are; NULL: nobody is there to release them. */
+/* The waiting records, and their interpreter; NULL if no frame is there to release them. */
 static _Thread_local struct waiting {
     struct plus_object_stack dead;
     PyInterpreterState *interpreter;
@@ -56,7 +56,7 @@ plus_record_new(struct plus_record_class *class)
     return PyObject_Init(op, type);
 }
 
-/* Nothing refers to it and no walk meets it, so the fields need not be cleared. */
+/* Nothing refers to the object and no walk meets it, so the fields need not be cleared. */
 static void
 release(PyObject *op)
 {
@@ -69,7 +69,7 @@ release(PyObject *op)
     Py_DECREF(type);
 }
 
-/* Those of another interpreter that runs inside this one's finalizer have a list of their own. */
+/* Records of another interpreter that runs inside this one's finaliser get a list of their own. */
 static void
 release_with_others(PyObject *op)
 {
@@ -84,7 +84,7 @@ release_with_others(PyObject *op)
     waiting = outer;
 }
 
-/* Without memory for the list it goes on with the C stack. */
+/* False if the record belongs to another interpreter, or there is no memory for the list: then the C stack is used. */
 static bool
 wait_for_release(PyObject *op)
 {
@@ -96,7 +96,7 @@ void
 plus_record_dealloc(PyObject *op)
 {
     if (Py_TYPE(op)->tp_finalize != NULL && PyObject_CallFinalizerFromDealloc(op) < 0) {
-        return; /* it lives again */
+        return; /* resurrected */
     }
     if (nesting < NESTED) {
         nesting++;

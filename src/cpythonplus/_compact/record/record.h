@@ -2,9 +2,9 @@
  *
  *     an instance of n fields:   ob_refcnt | ob_type | field 0 | ... | field n - 1        16 + 8 n bytes
  *
- * No collector's header lies in front of it, so the collector neither sees it nor what it holds.  The fields are the slots
- * of its class and lie as the interpreter puts those: in the order of their names, those of a base first.  The class
- * says where each is, in the order in which they were declared.
+ * No collector's header is in front of it, so the collector sees neither the record nor its references.  The fields are
+ * the slots of its class, in the interpreter's order: by name, those of a base first.  The class has their offsets, in
+ * the order of declaration.
  *
  * All with the GIL held. */
 #ifndef PLUS_MEMORY_RECORD_H
@@ -12,19 +12,20 @@
 
 #include "../../_base/compat.h"
 
-/* A class of records: an instance of the metaclass.  Everything behind `heap` is 0 until the class is sealed, which is
- * the last step of its making, and there is no instance before that.  Fixed from then on. */
+/* A class of records: an instance of the metaclass.  All fields behind `heap` are 0 until the class is sealed, which is
+ * the last step of its making; there is no instance before that.  They do not change afterwards. */
 struct plus_record_class {
     PyHeapTypeObject heap;
-    PyObject *names;     /* tuple of str, interned: as declared; NULL: not sealed */
-    PyObject *defaults;  /* tuple: of the last fields */
+    PyObject *names;     /* tuple of interned str, in the order of declaration; NULL: not sealed */
+    PyObject *defaults;  /* tuple, of the last fields */
     PyObject *post_init; /* "__post_init__" if the class has it, else NULL */
-    Py_ssize_t *offsets; /* by place in `names`, from the object's address */
+    Py_ssize_t *offsets; /* by index in `names`, from the object's address */
     Py_ssize_t count;
     bool frozen;
 };
 
-/* Whether it has instances: Record itself has none, nor has a class that is still being made, or was by type.__new__. */
+/* True if the class may have instances: Record itself has none, nor has an unfinished class, or one made by
+ * type.__new__ alone. */
 static inline bool
 plus_record_is_sealed(PyTypeObject *type)
 {
@@ -50,7 +51,7 @@ plus_record_name(const struct plus_record_class *class, Py_ssize_t i)
     return PyTuple_GET_ITEM(class->names, i);
 }
 
-/* The fields as they lie in the object, for what does not care which is which. */
+/* The fields in the order of memory, for code that does not care which is which. */
 static inline PyObject **
 plus_record_fields(PyObject *op)
 {
@@ -63,27 +64,27 @@ plus_record_end(PyObject *op)
     return (PyObject **)((char *)op + Py_TYPE(op)->tp_basicsize);
 }
 
-/* ---- record.c: life ------------------------------------------------------------------------------- */
+/* ---- record.c: life cycle ------------------------------------------------------------------------- */
 
-/* A new one without any field set; NULL with an exception.  The class is sealed. */
+/* A new record without any field set; NULL with an exception.  The class must be sealed. */
 PyObject *
 plus_record_new(struct plus_record_class *class);
 
-/* Raises TypeError for a class that is not sealed.  Returns NULL. */
+/* Raise TypeError for a class that is not sealed.  Returns NULL. */
 void *
 plus_record_raise_unsealed(PyTypeObject *type);
 
-/* tp_dealloc.  Uses a bounded part of the C stack however long a chain of records is. */
+/* tp_dealloc.  Uses a bounded part of the C stack for any chain of records. */
 void
 plus_record_dealloc(PyObject *op);
 
-/* tp_traverse: for this package's own walks, which know it by its address; the collector does not ask. */
+/* tp_traverse, for this package's own walks, which know it by its address; the collector does not call it. */
 int
 plus_record_traverse(PyObject *op, visitproc visit, void *arg);
 
 /* ---- record_call.c: fields from arguments ---------------------------------------------------------- */
 
-/* The value of a field that is not given: borrowed; NULL: it must be. */
+/* The default of a field, borrowed; NULL if it has none. */
 static inline PyObject *
 plus_record_default(const struct plus_record_class *class, Py_ssize_t i)
 {
@@ -92,7 +93,7 @@ plus_record_default(const struct plus_record_class *class, Py_ssize_t i)
     return i < required ? NULL : PyTuple_GET_ITEM(class->defaults, i - required);
 }
 
-/* As a function with the fields as parameters sets its variables, with its errors.  `op` is new. 0, or -1. */
+/* Set the fields of a new record from arguments, as a function sets its parameters, with its errors.  0, or -1. */
 int
 plus_record_bind(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
@@ -100,11 +101,12 @@ plus_record_bind(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
 int
 plus_record_bind_dict(PyObject *op, PyObject *args, PyObject *kwargs);
 
-/* Calls __post_init__ where the class has one.  0, or -1. */
+/* Call __post_init__ if the class has one.  0, or -1. */
 int
 plus_record_post_init(PyObject *op);
 
-/* tp_vectorcall of classes that make their instances as Record does; takes itself off those that do not any more. */
+/* tp_vectorcall of classes that make their instances as Record does; removes itself from a class that no longer
+ * does. */
 PyObject *
 plus_record_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
@@ -114,7 +116,7 @@ plus_record_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 int
 plus_record_tp_init(PyObject *op, PyObject *args, PyObject *kwargs);
 
-/* Whether calling the class does nothing else than to bind arguments. */
+/* True if calling the class only binds arguments. */
 static inline bool
 plus_record_is_plain(PyTypeObject *type)
 {
@@ -122,7 +124,7 @@ plus_record_is_plain(PyTypeObject *type)
            !PyType_HasFeature(type, Py_TPFLAGS_IS_ABSTRACT);
 }
 
-/* ---- record_methods.c: what tp_* and methods are ---------------------------------------------------- */
+/* ---- record_methods.c: slots and methods ---------------------------------------------------- */
 
 PyObject *
 plus_record_compare(PyObject *left, PyObject *right, int how);
@@ -137,7 +139,7 @@ plus_record_reduce(PyObject *op, PyObject *unused);
 PyObject *
 plus_record_setstate(PyObject *op, PyObject *values);
 
-/* Of frozen ones. */
+/* Methods of frozen records. */
 Py_hash_t
 plus_record_hash(PyObject *op);
 PyObject *
@@ -145,7 +147,7 @@ plus_record_frozen_setattr(PyObject *op, PyObject *args);
 PyObject *
 plus_record_frozen_delattr(PyObject *op, PyObject *name);
 
-/* 0; -1 with AttributeError for a frozen one that has a field already. */
+/* 0; -1 with AttributeError for a frozen record that has a field already. */
 int
 plus_record_may_be_set(PyObject *op);
 

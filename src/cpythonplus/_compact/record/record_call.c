@@ -41,7 +41,7 @@ listed(PyObject *names)
     return text;
 }
 
-/* `first` is listed in any case: a collection that the list starts may set the field. */
+/* `first` is always listed: a collection that the list starts may set the field. */
 static int
 raise_missing(const struct plus_record_class *class, PyObject *op, Py_ssize_t first)
 {
@@ -79,7 +79,7 @@ bind_positional(const struct plus_record_class *class, PyObject *op, PyObject *c
     return 0;
 }
 
-/* The place of a field, looked for from `hint` on, since most callers keep the order; count: there is none; -1 with an
+/* The index of a field, searched from `hint` on, since most callers keep the order; count if there is none; -1 with an
  * exception. */
 static Py_ssize_t
 place_of(const struct plus_record_class *class, PyObject *name, Py_ssize_t hint)
@@ -98,7 +98,7 @@ place_of(const struct plus_record_class *class, PyObject *name, Py_ssize_t hint)
     return class->count;
 }
 
-/* The place after the field, or -1. */
+/* The index after the field, or -1. */
 static Py_ssize_t
 bind_keyword(const struct plus_record_class *class, PyObject *op, PyObject *name, PyObject *value,
              Py_ssize_t hint)
@@ -123,7 +123,7 @@ bind_keyword(const struct plus_record_class *class, PyObject *op, PyObject *name
     return place + 1;
 }
 
-/* What was not given: from the place behind the positional ones on. */
+/* Set the missing fields behind the positional ones. */
 static int
 bind_defaults(const struct plus_record_class *class, PyObject *op, Py_ssize_t nargs)
 {

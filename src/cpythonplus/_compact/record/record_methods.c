@@ -1,6 +1,6 @@
-/* What records do as values: comparison, hash, repr, copies, pickles, dicts of their fields.
+/* Records as values: comparison, hash, repr, copies, pickles, dicts of their fields.
  *
- * What runs code of the program holds the class meanwhile: that code may give the object another one. */
+ * The class is held while code of the program runs: that code may assign to the object's __class__. */
 #include "record.h"
 
 #include "../state.h"
@@ -15,8 +15,8 @@ raise_unset(PyObject *op, Py_ssize_t i)
 
 /* ---- comparison ----------------------------------------------------------------------------------- */
 
-/* 1, 0 or -1 with an exception.  Fields that are unset in both are equal; the same object is equal to itself, as in lists.
- * What is compared is held: an __eq__ may assign to the fields. */
+/* 1, 0 or -1 with an exception.  Fields that are unset in both are equal; an object is equal to itself, as in lists.
+ * The values are held: an __eq__ may assign to the fields. */
 static int
 fields_are_equal(PyObject *left, PyObject *right)
 {
@@ -42,7 +42,7 @@ fields_are_equal(PyObject *left, PyObject *right)
 PyObject *
 plus_record_compare(PyObject *left, PyObject *right, int how)
 {
-    if (how == Py_NE) { /* asks for Py_EQ, which a class may have another of */
+    if (how == Py_NE) { /* it calls Py_EQ, which a class may override */
         return PyBaseObject_Type.tp_richcompare(left, right, how);
     }
     if (how != Py_EQ || Py_TYPE(left) != Py_TYPE(right)) {
@@ -58,7 +58,7 @@ plus_record_compare(PyObject *left, PyObject *right, int how)
     return equal < 0 ? NULL : PyBool_FromLong(equal);
 }
 
-/* All fields in their order; NULL with AttributeError if one is not set. */
+/* All fields in their order; NULL with AttributeError if one is unset. */
 static PyObject *
 values_of(PyObject *op)
 {
@@ -154,7 +154,7 @@ plus_record_asdict(PyObject *op, PyObject *unused)
     return dict;
 }
 
-/* By the constructor, as dataclasses.replace() does it: what __post_init__ derives is derived again. */
+/* By the constructor, like dataclasses.replace(): fields that __post_init__ computes are computed again. */
 PyObject *
 plus_record_replace(PyObject *op, PyObject *args, PyObject *changes)
 {
@@ -174,8 +174,8 @@ plus_record_replace(PyObject *op, PyObject *args, PyObject *changes)
     return copy;
 }
 
-/* (copyreg.__newobj__, (class,), values), so that an object is there before its fields are read, which may lead back to
- * it.  With a dict in place of the tuple if a field is not set. */
+/* (copyreg.__newobj__, (class,), values), so that the object exists before its fields are read, which may refer to it.
+ * If a field is unset there is a dict in place of the tuple. */
 PyObject *
 plus_record_reduce(PyObject *op, PyObject *unused)
 {
@@ -201,7 +201,7 @@ restore_field(const struct plus_record_class *class, PyObject *op, Py_ssize_t i,
     Py_XDECREF(old);
 }
 
-/* Fewer values than fields: the class has got new ones since, with defaults. */
+/* There may be fewer values than fields: the class has got new fields since, with defaults. */
 static int
 restore_values(PyObject *op, PyObject *values)
 {

@@ -1,26 +1,26 @@
 /* The types behind memory.Record, whose Python half is _record/.
  *
- *     RecordType        metaclass: a class with room for what plus_record_class has
- *     RecordBase        of Record: how instances live and what they can do
+ *     RecordType        metaclass: a class with the fields of plus_record_class
+ *     RecordBase        base of Record: the life and the methods of instances
  *     FrozenRecordBase  in front of it for frozen classes
- *     RecordCloser      what keeps a class without instances while it is made
+ *     RecordCloser      keeps a class without instances while it is made
  *
  * A class is made by type.__new__, with the fields as its slots, and gets a collector's header, since instances
- * with slots may be in cycles.  Then memory_seal_record() takes the header off it again, before there is an instance.  So
+ * with slots may be in cycles.  Then memory_seal_record() removes the header, before there is an instance.  So
  * member descriptors, layout, inheritance and attribute access are the interpreter's own.
  *
- * type.__new__ calls the program: __set_name__ of what is in the class's body, then __init_subclass__.  An instance that
- * they could make would have a header, and would be freed without.  So a closer stands first in the body, and its
- * __set_name__ comes before all others: the class allocates no instance then, and shares its tp_free with none that has
- * instances, so that no object is given the class by an assignment to __class__.
+ * type.__new__ calls the program: __set_name__ of the objects in the class's body, then __init_subclass__.  An instance
+ * made there would be allocated with a header, and freed without.  So a closer is the first entry of the body, and its
+ * __set_name__ is called before all others: from then on the class allocates no instance, and its tp_free differs from
+ * that of every class with instances, so that no object can get the class by an assignment to __class__.
  *
- * Rejected: to close the class in a mro() of the metaclass, which comes earlier.  The interpreter does not cache the
+ * Rejected: closing the class in a mro() of the metaclass, which comes earlier.  The interpreter does not cache the
  * attributes of classes that have such a method.  A tp_new of the metaclass: type.__new__, which the __new__ of
  * another metaclass beside it calls (ABCMeta), refuses a metaclass with a tp_new of its own.
  *
- * Rejected: a type from a PyType_Spec for the fields, without a header from the beginning, and the user's class on top of
- * it.  It would be a second class for each, in every MRO, and from 3.12 on a base whose metaclass has a
- * __new__ is refused by the functions that make such types. */
+ * Rejected: a type from a PyType_Spec for the fields, without a header from the beginning, and the user's class derived
+ * from it.  It would be a second class for each, in every MRO, and from 3.12 on the functions that make such types
+ * refuse a base whose metaclass has a __new__. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -44,7 +44,7 @@ class_traverse(PyObject *op, visitproc visit, void *arg)
     return PyType_Type.tp_traverse(op, visit, arg);
 }
 
-/* The defaults stay, as a tuple's items do: a finalizer in a cycle with the class may still make instances. */
+/* The defaults stay, as a tuple's items do: a finaliser in a cycle with the class may still make instances. */
 static int
 class_clear(PyObject *op)
 {
@@ -57,12 +57,12 @@ class_dealloc(PyObject *op)
     struct plus_record_class *class = (struct plus_record_class *)op;
     PyTypeObject *meta = Py_TYPE(op);
 
-    PyObject_GC_UnTrack(op); /* what is released may start the collector */
+    PyObject_GC_UnTrack(op); /* releasing the fields may start the collector */
     Py_CLEAR(class->names);
     Py_CLEAR(class->defaults);
     Py_CLEAR(class->post_init);
     PyMem_Free(class->offsets);
-    PyObject_GC_Track(op); /* type's own expects it */
+    PyObject_GC_Track(op); /* type's tp_dealloc expects it */
     PyType_Type.tp_dealloc(op);
     Py_DECREF(meta);
 }
@@ -113,7 +113,7 @@ is_closed(PyTypeObject *type)
     return type->tp_alloc == refuse_alloc;
 }
 
-/* The name goes again: `names` of type.__new__ is a copy, and the program does not see it. */
+/* Remove the name again: type.__new__ iterates over a copy of the dict, and the program does not see the name. */
 static PyObject *
 closer_set_name(PyObject *self, PyObject *args)
 {
@@ -167,7 +167,7 @@ plus_record_tp_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         PyObject *nothing = PyTuple_New(0);
         PyObject *op = nothing == NULL ? NULL : PyBaseObject_Type.tp_new(type, nothing, NULL);
         Py_XDECREF(nothing);
-        return op; /* none: it raises */
+        return op; /* always NULL: it raises */
     }
     return plus_record_new((struct plus_record_class *)type);
 }
@@ -182,11 +182,12 @@ swap(PyObject **one, PyObject **other, Py_ssize_t count)
     }
 }
 
-/* With a wrong argument nothing is changed.  What was there before goes last: its finalizers may look at the record. */
+/* With a wrong argument no field is changed.  The old values are released last: their finalisers may read the
+ * record. */
 int
 plus_record_tp_init(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    if (!plus_record_is_sealed(Py_TYPE(op))) { /* type.__new__ alone made its class */
+    if (!plus_record_is_sealed(Py_TYPE(op))) { /* only type.__new__ made its class */
         plus_record_raise_unsealed(Py_TYPE(op));
         return -1;
     }
@@ -271,7 +272,7 @@ static PyType_Spec base_spec = {
     .slots = base_slots,
 };
 
-/* Not by tp_setattro: then object.__setattr__() would be refused, by which a __post_init__ sets what it derives. */
+/* Not by tp_setattro: it would also refuse object.__setattr__(), by which a __post_init__ sets computed fields. */
 static PyMethodDef frozen_methods[] = {
     {"__setattr__", plus_record_frozen_setattr, METH_VARARGS, setattr_doc},
     {"__delattr__", plus_record_frozen_delattr, METH_O, delattr_doc},
@@ -295,9 +296,9 @@ static PyType_Spec frozen_spec = {
     .slots = frozen_slots,
 };
 
-/* ---- a class is sealed ---------------------------------------------------------------------------- */
+/* ---- sealing a class ------------------------------------------------------------------------------ */
 
-/* Nothing but the fields may lie in an instance. */
+/* True if an instance has only the fields. */
 static bool
 has_only_fields(PyTypeObject *type, Py_ssize_t count)
 {
@@ -314,7 +315,7 @@ has_only_fields(PyTypeObject *type, Py_ssize_t count)
         ;
 }
 
-/* As the class's own descriptor of the slot has it, or that of one of its bases.  0: there is none. */
+/* The offset in the slot's descriptor of the class or one of its bases; 0 if there is none. */
 static Py_ssize_t
 offset_of(PyTypeObject *type, PyObject *name)
 {
@@ -366,7 +367,7 @@ take_header_off(PyTypeObject *type)
     type->tp_clear = NULL;
 }
 
-/* Calls without a tuple and a dict. */
+/* Make calls without a tuple and a dict possible. */
 static void
 offer_vectorcall(PyTypeObject *type)
 {

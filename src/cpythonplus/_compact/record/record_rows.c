@@ -6,11 +6,11 @@
 struct reading {
     PyTypeObject *type;
     const char *method;
-    Py_ssize_t row; /* its number, for errors; -1: there is only one */
+    Py_ssize_t row; /* the row's number, for errors; -1 if there is only one */
     bool ignores_extra;
 };
 
-/* "Row.from_rows(): row 3 ..."; the format goes on from there. */
+/* Raise "Row.from_rows(): row 3 ..."; the format continues this text. */
 static PyObject *
 wrong_row(const struct reading *reading, const char *format, ...)
 {
@@ -97,7 +97,7 @@ fill_from_items(const struct reading *reading, PyObject *op, PyObject *const *it
     return 0;
 }
 
-/* `row` is a dict, a list or a tuple. */
+/* The record of a row, which is a dict, a list or a tuple. */
 static PyObject *
 record_of(const struct reading *reading, PyObject *row)
 {
@@ -115,7 +115,7 @@ record_of(const struct reading *reading, PyObject *row)
     return op;
 }
 
-/* A class with an __init__ or a __new__ of its own is called. */
+/* Call a class that has an __init__ or a __new__ of its own. */
 static PyObject *
 called(const struct reading *reading, PyObject *row)
 {
@@ -140,8 +140,8 @@ called(const struct reading *reading, PyObject *row)
     return op;
 }
 
-/* A dict, a list or a tuple with what is in the row.  What has keys() is a mapping, sqlite3.Row too: names are safer than
- * the order of columns. */
+/* A dict, a list or a tuple with the row's contents.  An object with keys() is a mapping, even sqlite3.Row: names are
+ * safer than the order of columns. */
 static PyObject *
 plain_row(const struct reading *reading, PyObject *row)
 {

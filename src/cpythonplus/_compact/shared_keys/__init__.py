@@ -18,11 +18,11 @@ def share_keys(rows: Iterable[Mapping[K, V] | Iterable[tuple[K, V]]]) -> Iterato
 
         rows = list(memory.share_keys(csv.DictReader(file)))
 
-    rows: dicts, other mappings, or whatever else dict() takes, such as `sqlite3.Row`.
+    rows: dicts, other mappings, or any other argument of dict(), such as `sqlite3.Row`.
 
     Each row becomes a `shared_dict()` when the iterator comes to it.  A dict whose keys cannot be
-    shared, and one of a class derived from dict, is handed on as it is.
+    shared, and one of a class derived from dict, is returned as it is.
 
-    Raises what dict(row) raises.
+    Raises the exceptions of dict(row).
     """
     return map(_native.memory_share_row, rows)

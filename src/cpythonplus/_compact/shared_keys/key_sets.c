@@ -1,11 +1,11 @@
-/* A row's keys are compared by address with those of the row before: a parser that meets a name again gives the same string.
- * Only where that fails are they hashed and looked up, four places to a hash.
+/* A row's keys are compared by address with those of the row before: a parser that meets a name again gives the same
+ * string.  If they differ, they are hashed and looked up, with four places for a hash.
  *
- * Whatever allocates a container may run the collector on 3.11, and that anybody's code, which may come back here and
- * replace a set.  So a set is not touched again behind such a call, but looked up again.
+ * On 3.11 each allocation of a container may run the collector and so any code, which may call these functions and
+ * replace a set.  So after such a call a set is looked up again before it is used.
  *
- * Rejected: tables made by hand in the interpreter's private layout.  It would save the look-up of each name, about a third of the
- * time, and break with each version. */
+ * Rejected: tables made by hand in the interpreter's private layout.  It would save the look-up of each name, about a
+ * third of the time, and break with each version. */
 #include "key_sets.h"
 
 #include <stdint.h>
@@ -15,16 +15,16 @@
 
 struct key_set {
     uint64_t hash; /* of the keys, in their order */
-    uint32_t met;  /* how often, until it is made to compete again */
+    uint32_t met;  /* number of rows, halved when a new set needs the place */
     Py_ssize_t count;
-    PyObject *names; /* tuple of the keys of the first row; NULL: the place is free */
-    PyObject *last;  /* tuple of those of the row before, the same strings or equal ones */
+    PyObject *names; /* tuple of the first row's keys; NULL: the place is free */
+    PyObject *last;  /* tuple of the keys of the row before, the same strings or equal ones */
     PyObject *
-        pattern; /* the dict to copy; None where there can be none, NULL as long as it was met once */
+        pattern; /* the dict to copy; None if no dict can share these keys, NULL until the second row */
 };
 
 struct plus_key_sets {
-    struct key_set *previous; /* the one that the last row had, or NULL */
+    struct key_set *previous; /* the set of the last row, or NULL */
     struct key_set places[BUCKETS][WAYS];
 };
 
@@ -56,7 +56,7 @@ plus_key_sets_free(struct plus_key_sets *sets)
 
 /* ---- patterns ------------------------------------------------------------------------------------ */
 
-/* The size of a dict, as it says itself; -1 with an exception. */
+/* The result of the dict's __sizeof__; -1 with an exception. */
 static Py_ssize_t
 size_of(PyObject *dict)
 {
@@ -67,7 +67,7 @@ size_of(PyObject *dict)
     return bytes;
 }
 
-/* An instance whose class has room for so many names: each one that is made takes one away from what is left. */
+/* An instance whose class has room for `room` names: each new instance reduces the room by one. */
 static PyObject *
 instance_with_room(Py_ssize_t room)
 {
@@ -96,8 +96,7 @@ fill(PyObject *dict, PyObject *names)
     return 0;
 }
 
-/* Whether a copy of it is what it is for: the same names in this order, in fewer bytes than on its own.  -1 with an
- * exception. */
+/* 1 if a copy has the same names in this order, in fewer bytes than a plain dict; else 0; -1 with an exception. */
 static int
 is_pattern(PyObject *pattern, PyObject *names)
 {
@@ -119,7 +118,7 @@ is_pattern(PyObject *pattern, PyObject *names)
     return fits;
 }
 
-/* The dict to copy for these names; None if there is none that is worth it. */
+/* The dict to copy for these names; None if there is none that saves memory. */
 static PyObject *
 make_pattern(PyObject *names)
 {
@@ -127,7 +126,7 @@ make_pattern(PyObject *names)
     PyObject *pattern = instance != NULL ? PyObject_GenericGetDict(instance, NULL) : NULL;
     int fits = pattern != NULL && fill(pattern, names) == 0 ? 0 : -1;
 
-    /* Its values become the dict's own when the instance goes. */
+    /* Its values become the dict's own when the instance is freed. */
     Py_XDECREF(instance);
     if (fits == 0) {
         fits = is_pattern(pattern, names);
@@ -190,8 +189,8 @@ find(struct plus_key_sets *sets, uint64_t hash, const struct plus_row *row)
     return NULL;
 }
 
-/* The place of a new set: one that is free, else that of the one that was met least.  The others of the bucket lose half of
- * what they have, so that none stays for ever. */
+/* The place of a new set: a free one, else that of the set with the fewest rows.  The others of the bucket lose half of
+ * their count, so that none stays for ever. */
 static struct key_set *
 make_room(struct plus_key_sets *sets, uint64_t hash)
 {
@@ -222,7 +221,7 @@ names_of(const struct plus_row *row)
     return names;
 }
 
-/* Two equal keys in one row: the last one counts, which is the business of dict(). */
+/* True if two keys of the row are equal: then dict() handles the row, and the last one counts. */
 static int
 has_duplicates(PyObject *names)
 {
@@ -233,7 +232,7 @@ has_duplicates(PyObject *names)
     return rc;
 }
 
-/* The first row with such keys. */
+/* Note the first row with these keys. */
 static int
 note_new(struct plus_key_sets *sets, uint64_t hash, const struct plus_row *row)
 {
@@ -250,7 +249,7 @@ note_new(struct plus_key_sets *sets, uint64_t hash, const struct plus_row *row)
     return 0;
 }
 
-/* The second one. */
+/* Make the pattern at the second row. */
 static int
 add_pattern(struct plus_key_sets *sets, struct key_set *set, const struct plus_row *row)
 {
@@ -277,7 +276,7 @@ has_pattern(const struct key_set *set)
     return set->pattern != NULL && set->pattern != Py_None;
 }
 
-/* The set that a row belongs to, with a pattern; NULL if it has none, with an exception if it failed. */
+/* The set of a row, with a pattern; NULL if it has none, with an exception if it failed. */
 static struct key_set *
 set_of(struct plus_key_sets *sets, const struct plus_row *row)
 {

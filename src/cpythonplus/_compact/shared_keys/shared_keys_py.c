@@ -1,6 +1,6 @@
-/* What shared_keys.py needs of C: rows in, dicts out that share their keys.
+/* The C functions for shared_keys: they take rows, and return dicts that share their keys.
  *
- * Whatever cannot share, the interpreter's dict() makes of it what it makes of it, errors included. */
+ * A row that cannot share its keys is given to dict(), whose result and errors are returned. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -16,7 +16,7 @@ free_sets(PyObject *capsule)
     plus_key_sets_free(PyCapsule_GetPointer(capsule, CAPSULE));
 }
 
-/* Those of this interpreter, made by the first row; NULL with an exception. */
+/* The key sets of this interpreter, made for the first row; NULL with an exception. */
 static struct plus_key_sets *
 sets_of(PyObject *module)
 {
@@ -52,7 +52,7 @@ release(struct plus_row *row)
     }
 }
 
-/* Whether the pairs could share keys: then they are in *row. */
+/* True if the pairs could share keys: then they are in *row. */
 static bool
 take_pairs(struct plus_row *row, PyObject *pairs)
 {
@@ -88,7 +88,7 @@ take_dict(struct plus_row *row, PyObject *dict)
     return row->count > 0;
 }
 
-/* A dict of what was taken; NULL without an exception where it cannot share. */
+/* A dict of the row; NULL without an exception if it cannot share. */
 static PyObject *
 dict_of(PyObject *module, struct plus_row *row)
 {
@@ -97,7 +97,7 @@ dict_of(PyObject *module, struct plus_row *row)
     return sets != NULL ? plus_key_sets_dict(sets, row) : NULL;
 }
 
-/* The dict itself, or one that is equal and shares its keys. */
+/* The dict itself, or an equal one that shares its keys. */
 static PyObject *
 share(PyObject *module, PyObject *dict)
 {

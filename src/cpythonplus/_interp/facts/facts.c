@@ -1,36 +1,36 @@
-/* What has been asked, and what came of it.
+/* The state of each fact.
  *
  *     not asked -> [ground] -> refused          another minor version, another build, no GIL: no probe runs
- *                           -> absent           the version has no such structure: nothing that is read here
+ *                           -> absent           the version has no such structure, and no reader reads it
  *                           -> probe -> proven  for the life of the process
  *                                    -> refused likewise
  *
- * A refusal stays: a structure that was not found once is not looked for again, and who asks at each call (a measuring
- * of types, a look at a class) gets the same answer cheaply.  One fact is asked anew in each interpreter, since its
- * readers keep addresses of that interpreter; its probe remembers where it was asked last.
+ * A refusal is final: the probe does not run again, and code that asks at each call (measuring a type, reading a class)
+ * gets the same answer cheaply.  One fact is asked anew in each interpreter, since its readers keep addresses of that
+ * interpreter; its probe remembers where it was asked last.
  *
- * Signal handlers and trace functions run in the Python of a probe.  What one raises there says nothing about the
- * structure: the probe is made again, and the exception raised behind it.  Without memory or room on the stack, or where
- * a handler raises each time, nothing is noted, and the next question is the first one again.
+ * Signal handlers and trace functions run in the Python of a probe.  Their exceptions say nothing about the structure:
+ * the probe is run again, and the exception raised after it.  If memory or stack are short, or a handler raises each
+ * time, no result is stored, and the next question starts again.
  *
- * A probe asks first for the facts that its own rests on, and none asks in a circle: arenas asks for pools; operands,
- * thread-state and frame-tracing for frames; frame-building for these and instrumentation; inline-values for dict-keys; object-sizes for these two.
- * Probes run Python, and that of arenas lets the GIL go: another thread that asks meanwhile runs the probe as well, on
- * objects of its own, and both write the same answer.  There is no lock: whoever waited for one would have to let the
- * GIL go.
+ * A probe first asks for the facts that it relies on, without a circle: arenas asks for pools; operands, thread-state
+ * and frame-tracing for frames; frame-building for these and instrumentation; inline-values for dict-keys; object-sizes
+ * for these two.  Probes run Python code, and that of arenas gives up the GIL: another thread that asks meanwhile runs
+ * the probe as well, on objects of its own, and both write the same answer.  There is no lock: a thread waiting for it
+ * would have to give up the GIL.
  *
- * fork: nothing to do, a child has what was proven.  What proofs do not hold against is a program that exchanges an
- * allocator later: who writes to pools looks again (plus_pools_serve).
+ * fork: nothing to do, a child inherits the results.  A program may exchange an allocator after the proof: code that
+ * writes to pools checks again (plus_pools_serve).
  *
- * Rejected: to prove everything when the package is loaded.  It takes a millisecond, but proofs are not without
- * effects: one restarts the monitoring events of all tools, another leaves an immortal object behind.  And a table in
- * this file: it has to know all probes, each of which knows this file. */
+ * Rejected: proving everything when the package is loaded.  It takes a millisecond, but proofs are not without effects:
+ * one restarts the monitoring events of all tools, another leaves an immortal object behind.  Also rejected: the table
+ * of facts in this file, which would refer to all probes, while each probe refers to this file. */
 #include "facts.h"
 
 #include "../../_base/raise.h"
 #include "probe_call.h"
 
-#define TRIES 4 /* signals may come as quickly as they are handled */
+#define TRIES 4 /* signals may arrive faster than they are handled */
 
 static const char put_off[] = "the proof had no memory, or was interrupted";
 
@@ -50,7 +50,7 @@ ptrdiff_t
 plus_lie_of(enum plus_fact fact)
 {
     if (asked[fact].state != PLUS_FACT_PROVEN && !asked[fact].probing) {
-        Py_FatalError(entries[fact].name); /* is read, and not proven */
+        Py_FatalError(entries[fact].name); /* read before it was proven */
     }
     return plus_lies[fact];
 }
@@ -67,7 +67,7 @@ version(void)
     return (unsigned)(Py_Version >> 16);
 }
 
-/* Why nothing at all is known here, or NULL. */
+/* The reason why no fact can hold here, or NULL. */
 static const char *
 ground(void)
 {
@@ -99,7 +99,7 @@ plus_fact_about(enum plus_fact fact)
     return &entries[fact];
 }
 
-/* Want of memory, or of room on the stack. */
+/* True for a lack of memory, or of room on the stack. */
 static bool
 is_want(PyObject *error)
 {
@@ -107,8 +107,8 @@ is_want(PyObject *error)
            PyErr_GivenExceptionMatches(error, PyExc_RecursionError);
 }
 
-/* Whether a reader has raised it in the probe's own function: ValueError, as it does for what it does not understand.  What
- * a signal handler or a trace function of the program raises has a frame of theirs behind the probe's. */
+/* True if a reader raised it in the probe's own function: ValueError, as for data that it does not understand.  An
+ * exception of a signal handler or a trace function of the program has their frame behind the probe's. */
 static bool
 is_of_probe(PyObject *error)
 {
@@ -148,12 +148,12 @@ plus_fact_prove(const char *(*probe)(void), bool *is_final)
     bool is_own = refusal != NULL && error != NULL && !is_want(error) &&
                   PyErr_GivenExceptionMatches(error, PyExc_Exception); /* it comes each time */
 
-    /* Another proof that this one rests on may have been put off. */
+    /* The proof of another fact that this one relies on may have been put off. */
     *is_final = refusal == NULL || is_own || (error == NULL && refusal != put_off);
     if (is_own && PyErr_GivenExceptionMatches(first, PyExc_Exception)) {
         Py_CLEAR(first);
     }
-    /* Without memory a reader does not understand what it reads. */
+    /* Without memory a reader may misunderstand its data. */
     if (first != NULL && error != NULL && is_want(error) && is_of_probe(first)) {
         Py_CLEAR(first);
     }

@@ -1,17 +1,17 @@
-/* What this package takes for granted of CPython's private structures, and whether it is so in this interpreter.
+/* The assumptions of this package about CPython's private structures, and whether they hold in this interpreter.
  *
- * Each fact is a reader (the rest of this room), a probe and the text of its refusal.  A probe makes objects for the
- * purpose, reads them, and compares with what the public API says of the same; one for a structure that is written
- * writes into objects of its own only.  It reads memory through the kernel until that is known to be there.
+ * Each fact has readers (the other folders of _interp), a probe and the text of its refusal.  A probe makes its own
+ * objects, reads them, and compares with the answers of the public API; the probe of a structure that is written writes
+ * only to its own objects.  It reads memory through the kernel until that is known to be valid.
  *
  *     feature -> plus_fact_refusal(fact) -> proven: its readers may be called
  *                                        -> refused: the text, and the feature says so or goes on without
  *
- * A fact is proven once, at the first question; gc_rings once for each interpreter that asks.  A signal handler that
- * raises meanwhile does so behind the proof; one that had no memory is made again by the next question.  A minor version that
- * nobody has tested is refused without a probe: what moved there may look alike.
+ * A fact is proven once, at the first question; gc_rings once for each interpreter that asks.  If a signal handler
+ * raises meanwhile, its exception is raised after the proof; a proof without enough memory is made again at the next
+ * question.  A minor version that has not been tested is refused without a probe: a moved field may look alike.
  *
- * All with the GIL held; no exception may be set before, none is afterwards.
+ * GIL held; no exception may be set before, and none is set afterwards.
  */
 #ifndef PLUS_INTERP_FACTS_H
 #define PLUS_INTERP_FACTS_H
@@ -40,34 +40,36 @@ enum plus_fact {
     PLUS_FACTS
 };
 
-/* The first and the last version whose structures are known, as in PY_VERSION_HEX >> 16. */
+/* The first and the last version with known structures, as in PY_VERSION_HEX >> 16. */
 #define PLUS_OLDEST_KNOWN 0x030B
 #define PLUS_NEWEST_KNOWN 0x030F
 
 struct plus_fact_entry {
-    const char *name;     /* a word */
-    unsigned from, until; /* versions that have it, as above; `until` is the last one */
+    const char *name;     /* one word */
+    unsigned from, until; /* versions that have the structure, as above; `until` is the last one */
     const char *what;     /* the structure */
-    const char *proof;    /* how the probe proves it */
-    const char *features; /* what is refused, or goes on without, where it does not hold */
-    /* NULL, or why its readers must not be called; an exception that it leaves has interrupted it.  Without one if the
-     * build does not have it. */
+    const char *proof;    /* the way in which the probe proves it */
+    const char *features; /* the features that are refused or reduced if the fact does not hold */
+    /* NULL, or the reason why its readers must not be called; an exception that it leaves has interrupted it.  The
+     * pointer is NULL if the build does not have the structure. */
     const char *(*probe)(void);
-    bool each_interpreter; /* has to be asked in */
+    bool each_interpreter; /* must be asked in each interpreter */
 };
 
-/* The table of PLUS_FACTS entries, which stays; when the extension is loaded, before anything else here is called. */
+/* Register the table of PLUS_FACTS entries, which is not copied.  Must precede all other calls, when the extension is
+ * loaded. */
 void
 plus_facts_register(const struct plus_fact_entry *table);
 
 const struct plus_fact_entry *
 plus_fact_about(enum plus_fact fact);
 
-/* NULL: it holds, or this version does not have it; else why it does not. */
+/* NULL if the fact holds, or this version does not have the structure; else the reason why it does not hold. */
 const char *
 plus_fact_refusal(enum plus_fact fact);
 
-/* Makes a proof that is no fact's: NULL, or why not.  If *is_final is false then, it said nothing, and may be asked again. */
+/* Run a proof that belongs to no fact: NULL, or the reason why it failed.  If *is_final is false, there was no result,
+ * and the proof may be run again. */
 const char *
 plus_fact_prove(const char *(*probe)(void), bool *is_final);
 
@@ -79,19 +81,19 @@ enum plus_fact_state {
     PLUS_FACT_NOT_ASKED,
     PLUS_FACT_PROVEN,
     PLUS_FACT_REFUSED,
-    PLUS_FACT_ABSENT, /* another version has it */
+    PLUS_FACT_ABSENT, /* this version does not have it */
 };
 
-/* Without a probe. */
+/* The state, without running a probe. */
 enum plus_fact_state
 plus_fact_state(enum plus_fact fact, const char **refusal);
 
-/* In builds for tests/interp/test_lies.py a fact can be made false: what is read of its structure then lies so many
- * bytes further on than it is.  And whoever reads it before it is proven, or when it is refused, ends the process.
- * Elsewhere this is 0, and the compiler drops it. */
+/* In builds for tests/interp/test_lies.py a fact can be made false: its structure is then read at an address that is
+ * wrong by the given number of bytes.  And a reader that is called before the proof, or after a refusal, ends the
+ * process.  In other builds this is 0, and the compiler removes it. */
 #ifdef PLUS_LIES
 extern ptrdiff_t plus_lies[PLUS_FACTS];
-extern unsigned plus_pretended_version; /* 0: what it is */
+extern unsigned plus_pretended_version; /* 0: the real version */
 ptrdiff_t
 plus_lie_of(enum plus_fact fact);
 #define PLUS_LIE(fact) plus_lie_of(fact)

@@ -1,4 +1,4 @@
-/* The room's functions of the extension module; facts.py gives them their public form. */
+/* The functions of _interp in the extension module; facts.py wraps them for the public. */
 #include "../binding.h"
 #include "../facts_table.h"
 

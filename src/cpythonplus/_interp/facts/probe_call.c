@@ -37,7 +37,8 @@ plus_probe_function(const char *source)
         PyObject *done = PyEval_EvalCode(code, globals, globals);
         function = done == NULL ? NULL : Py_XNewRef(PyDict_GetItemString(globals, "probe"));
         Py_XDECREF(done);
-        PyDict_Clear(globals); /* no cycle is left, which the program's examination would find */
+        /* Break the cycle, so that the program's search for garbage does not find it. */
+        PyDict_Clear(globals);
     }
     Py_XDECREF(globals);
     Py_XDECREF(code);

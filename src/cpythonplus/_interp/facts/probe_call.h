@@ -1,4 +1,4 @@
-/* A Python function that is made for probes and calls back: what the interpreter holds of it is known.
+/* A Python function for probes that calls back: its references in the interpreter are known.
  *
  *     def probe(first, look):
  *         second = first
@@ -13,15 +13,15 @@
 
 struct plus_probe_call {
     PyCodeObject *code; /* of the function */
-    PyObject *first;    /* its argument, of which nobody else knows */
+    PyObject *first;    /* its argument; no other code refers to it */
     PyObject *callable; /* `look` */
 };
 
-/* The function `probe` that the source defines, new; NULL with an exception. */
+/* The function `probe` that the source defines, a new reference; NULL with an exception. */
 PyObject *
 plus_probe_function(const char *source);
 
-/* Calls look(call, arg) from inside of it; all is borrowed.  0, or -1 with an exception. */
+/* Call look(call, arg) from inside the function; all is borrowed.  0, or -1 with an exception. */
 int
 plus_probe_call(void (*look)(const struct plus_probe_call *call, void *arg), void *arg);
 

@@ -1,4 +1,5 @@
-/* The probes of facts_table.c, each beside the readers that it is for: NULL, or why these must not be called. */
+/* The probes of facts_table.c, each defined beside its readers.  They return NULL, or the reason why the readers must
+ * not be called. */
 #ifndef PLUS_INTERP_PROBES_H
 #define PLUS_INTERP_PROBES_H
 
@@ -29,7 +30,7 @@ plus_probe_pools(void);
 const char *
 plus_probe_arenas(void);
 
-/* NULL where the build has no such structure. */
+/* NULL if the build has no such structure. */
 #if PY_VERSION_HEX < 0x030C0000
 const char *
 plus_probe_dict_version(void);

@@ -1,15 +1,15 @@
-/* Knows where the variables of a frame lie.
+/* The layout of a frame's variables.
  *
- * Rejected: `frame.f_locals`.  Until 3.12 it is a copy, which stays with the frame and holds all its
- * variables once more; from 3.14 on the frame keeps each object that is overwritten through it, for
- * the sake of operands that borrow from the variable, and so keeps the cycle that is to be broken. */
+ * Rejected: `frame.f_locals`.  Until 3.12 it is a copy, which stays with the frame and refers to all its variables once
+ * more; from 3.14 on the frame keeps each object that is overwritten through it (an operand may borrow from the
+ * variable), and so keeps the cycle that is to be broken. */
 #include "pyframe.h"
 
 #include "frame_locals.h"
 
 typedef struct _PyInterpreterFrame Frame;
 
-/* Not deleted, which compiled code may rely on not to happen. */
+/* Set the variable to None.  Compiled code may rely on it not being deleted. */
 static void
 set_to_none(Frame *frame, int index)
 {
@@ -26,7 +26,7 @@ set_to_none(Frame *frame, int index)
 #endif
 }
 
-/* What `locals()` has left with the frame. */
+/* Replace `op` in the dict that `locals()` left with the frame. */
 static void
 forget_in_copy(Frame *frame, PyObject *op)
 {
@@ -38,7 +38,7 @@ forget_in_copy(Frame *frame, PyObject *op)
         return;
     }
     while (PyDict_Next(frame->f_locals, &position, &name, &value)) {
-        /* Such a dict has names for keys, and a key that is there needs no room. */
+        /* The dict's keys are names, and replacing a value needs no memory. */
         if (value == op && PyUnicode_CheckExact(name) &&
             PyDict_SetItem(frame->f_locals, name, Py_None) < 0) {
             PyErr_Clear();

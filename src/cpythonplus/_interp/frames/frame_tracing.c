@@ -1,16 +1,16 @@
-/* What 3.11's frame objects say about tracing.
+/* The tracing fields of 3.11's frame objects.
  *
- * run_for() counts events of a trace function there.  A jump back to an earlier line, or to the beginning of the same
- * one, reports a line; an instruction that jumps to itself (`while True: pass`) reports none.  For that one the frame
+ * run_for() counts events of a trace function on 3.11.  A jump back to an earlier line, or to the beginning of the same
+ * one, reports a line; an instruction that jumps to itself (`while True: pass`) reports none.  In that case the frame
  * is asked to report each instruction.
  *
- *     f_trace_opcodes    0   it does not
- *                        1   the program's own trace function has asked for it
- *                        2   we have: it is as good for the interpreter, which compares with 0
+ *     f_trace_opcodes    0   instructions are not reported
+ *                        1   the program's own trace function has asked for them
+ *                        2   we have: the interpreter only compares with 0
  *
- * So what the program asked for is not taken back, and what is reported for us alone can be kept from the program's
- * trace function (tasklets/tracing/interrupts.c).  plus_tracing_stop_opcodes() goes out along the frames, since what asked may
- * be a frame further out than the one of the event.
+ * So a request of the program is not withdrawn, and events that are reported for us alone are kept from the program's
+ * trace function (tasklets/tracing/interrupts.c). plus_tracing_stop_opcodes() also visits the outer frames, since the
+ * request may have been made for one of them.
  *
  * From 3.12 on there are events for jumps (instrumentation.h), and this file is empty. */
 #define Py_BUILD_CORE 1
@@ -24,7 +24,7 @@
 #include <internal/pycore_frame.h>
 #include <opcode.h>
 
-/* What f_trace_opcodes is where the program's own trace function has not set it. */
+/* Our value of f_trace_opcodes; the program's own request sets it to 1. */
 #define OPCODES_FOR_US 2
 
 static _Py_CODEUNIT
@@ -98,7 +98,7 @@ look_at_frame(const struct plus_probe_call *call, void *arg)
         PyErr_NoMemory();
         return;
     }
-    /* Through the attribute first: then nothing was written where it does not belong. */
+    /* Compare with the Python attribute before the field is written. */
     *fits = PLUS_AT(PLUS_FACT_FRAME_TRACING, frame)->f_trace_opcodes == 0 &&
             says_opcodes((PyObject *)frame, false) &&
             PyObject_SetAttrString((PyObject *)frame, "f_trace_opcodes", Py_True) == 0 &&

@@ -1,6 +1,6 @@
-/* What 3.11's frames say about tracing: later versions have events for it (instrumentation.h).
+/* The tracing fields of 3.11's frame objects; later versions have events instead (instrumentation.h).
  *
- * All with the GIL held, for frames that a trace function is called with.
+ * GIL held; the frame must be one that a trace function was called with.
  */
 #ifndef PLUS_INTERP_FRAME_TRACING_H
 #define PLUS_INTERP_FRAME_TRACING_H
@@ -9,21 +9,22 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* Whether the instruction at `offset`, in bytes, jumps to itself: line events do not tell of that. */
+/* True if the instruction at byte `offset` jumps to itself, which line events do not report. */
 bool
 plus_tracing_jumps_to_itself(PyCodeObject *code, int offset);
 
-/* Has the frame report each instruction, unless it does already; and takes that back for it and the frames around. */
+/* ask: make the frame report each instruction, unless it already does. stop: withdraw that for the frame and the frames
+ * around it. */
 void
 plus_tracing_ask_for_opcodes(PyFrameObject *frame);
 void
 plus_tracing_stop_opcodes(PyFrameObject *frame);
 
-/* Whether it reports instructions for plus_tracing_ask_for_opcodes() alone. */
+/* True if the frame reports instructions only because of plus_tracing_ask_for_opcodes(). */
 bool
 plus_tracing_asked_for_opcodes(const PyFrameObject *frame);
 
-/* Whether it has come to an instruction that does nothing. */
+/* True if the frame's current instruction is a NOP. */
 bool
 plus_tracing_is_at_nop(PyFrameObject *frame);
 

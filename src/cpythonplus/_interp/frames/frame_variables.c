@@ -4,13 +4,13 @@
 
 #if PY_VERSION_HEX < 0x030C0000
 
-/* New reference, or NULL without an exception. */
+/* The variable's value, a new reference; NULL without an exception if it is unbound. */
 static PyObject *
 variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t index, PyObject *name)
 {
     (void)code, (void)name;
     const struct _PyInterpreterFrame *home = plus_pyframe_of(frame);
-    /* A frame that was cleared has none; one that executes says -1. */
+    /* stacktop is -1 while the frame executes, and a cleared frame has no variables. */
     PyObject *value =
         home->stacktop >= 0 && index >= home->stacktop ? NULL : home->localsplus[index];
 
@@ -35,12 +35,12 @@ variable(PyFrameObject *frame, PyCodeObject *code, Py_ssize_t index, PyObject *n
     PyObject *value = PyFrame_GetVar(frame, name);
 
     if (value == NULL) {
-        PyErr_Clear(); /* not bound */
+        PyErr_Clear(); /* unbound */
     }
     return value;
 }
 
-/* What is local or free, in one tuple. */
+/* The names of local, cell and free variables in one tuple. */
 static PyObject *
 names_of(PyCodeObject *code)
 {

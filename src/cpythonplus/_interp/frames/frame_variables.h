@@ -1,12 +1,12 @@
-/* A frame's variables.  GIL held; no Python code runs, and the frame stays as it is: reading
- * `frame.f_locals` before 3.13 would leave a dict in it that keeps its variables alive. */
+/* A frame's variables.  GIL held; no Python code runs, and the frame is not changed: before 3.13 reading
+ * `frame.f_locals` would leave a dict in it that keeps its variables alive. */
 #ifndef PLUS_INTERP_FRAME_VARIABLES_H
 #define PLUS_INTERP_FRAME_VARIABLES_H
 
 #include "../../_base/compat.h"
 
-/* The local and free variables of `frame` that are bound: a new dict of str, NULL with an exception.  A cell counts
- * as what is in it. */
+/* The bound local and free variables of `frame`: a new dict with str keys, NULL with an exception.  A cell is replaced
+ * by its contents. */
 PyObject *
 plus_frame_variables(PyObject *frame);
 

@@ -1,9 +1,9 @@
-/* The only file that knows what interpreter frames own.
+/* The references that interpreter frames own; no other file knows them.
  *
- * The garbage collector asks a parked tasklet what it refers to, and most of that lies in its frames, which have no
- * object that it would ask.  Each reference that a frame owns has to be visited once.  One that is left out looks as
- * if somebody outside had it: the tasklet is not collected.  One too many, and the collector frees what is in use. So
- * in doubt it is left out.
+ * The garbage collector asks a parked tasklet for its references.  Most of them are in its frames, which have no object
+ * of their own.  Each reference that a frame owns has to be visited once.  If one is left out, it looks as if it were
+ * held from outside, and the tasklet is not collected.  If one is visited too often, the collector frees an object in
+ * use.  So in doubt a reference is left out.
  *
  *     what a frame has      3.14, 3.15                       3.11 to 3.13
  *     code, function        always                           always
@@ -11,27 +11,27 @@
  *     operand stack         up to `stackpointer`;            outside of C up to `stacktop`;
  *                           a tag tells what it borrows      inside of C: see below
  *
- * Inside of C, up to 3.13, the evaluation loop has the stack's height in a register.  The height before the
+ * Up to 3.13 and inside of C, the evaluation loop has the stack's height in a register.  The height before the
  * instruction in progress follows from the bytecode (stack_depth.c).  If that is a call, its operands are on top:
  *
- *     variables | what lies below ............ | callable, self or NULL, arguments
- *                 owned until the call's end     owned until the function returns; then let go one by one, while
+ *     variables | the operands below it ...... | callable, self or NULL, arguments
+ *                 owned until the call's end     owned until the function returns; then dropped one by one, while
  *                 and beyond                     the frame looks as it did, and finalisers run
  *
- * Whether the function has returned cannot be read.  The innermost frame is where the tasklet was parked, and the
- * caller knows how (`uncalled`).  Of the others it is told by the Python frame that C called: a finaliser or a weak
- * reference's callback means that it may be over.  C can run other functions then, for instance what a buffer writes
- * to when it goes.  So of what lies on top nothing is visited that might be freed: only what the running function
- * holds as well.
+ * No field tells whether the function has returned.  The tasklet was parked in the innermost frame, and the caller
+ * knows how (`uncalled`).  For the other frames the Python frame that C called tells: if it is a finaliser or a weak
+ * reference's callback, the call may be over.  C can run other functions then, for instance when a buffer is flushed at
+ * its end.  So no operand of the call is visited that might be freed: only those that the running function holds as
+ * well.
  *
- * What an exception unwinds is popped from below, too.  But first a traceback is made, and with it a frame object:
- * where there is one, nothing on the stack is visited.
+ * An exception pops the operands below the call too.  But first a traceback is made, and with it a frame object: if
+ * there is a frame object, no operand is visited.
  *
- * Rejected: to walk the C stack for pointers (a word that looks like one owns nothing); to note at each call what is
- * on the stack (the interpreter has no such hook that costs nothing).
+ * Rejected: scanning the C stack for pointers (a word that looks like a pointer owns nothing); noting the operands at
+ * each call (the interpreter has no such hook that costs nothing).
  *
- * A stack that is kept elsewhere (cold.c) still has the old addresses in it: located() gives where a frame is, `home`
- * is where its pointers say. */
+ * A stack that is kept elsewhere (cold.c) still contains the old addresses: plus_frames_located() gives the present
+ * address of a frame, `home` is the old one. */
 #include "pyframe.h"
 
 #include "../../_base/memory/own_memory.h"
@@ -63,13 +63,13 @@ offset_of(Frame *frame)
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* ---- what a frame owns ----------------------------------------------------------------------- */
+/* ---- references of a frame ------------------------------------------------------------------- */
 
 #if PY_VERSION_HEX >= 0x030E0000
 
-/* Two low bits tell; none is set in a reference that owns.  The others are NULL, tagged integers,
- * and references to what is immortal or kept alive by a variable.  A call in 3.14 leaves its
- * argument in place while that is being deallocated: no references are left then. */
+/* The two low bits tell: a reference that owns has neither.  All others are NULL, tagged integers, and references to
+ * objects that are immortal or that a variable keeps alive.  A call in 3.14 leaves its argument on the stack while that
+ * is deallocated; it then has a reference count of 0. */
 static int
 visit_reference(_PyStackRef ref, visitproc visit, void *arg)
 {
@@ -81,7 +81,7 @@ visit_reference(_PyStackRef ref, visitproc visit, void *arg)
     return visit(owned, arg);
 }
 
-/* `frame` is where it is read, `home` where its pointers say that it is. */
+/* `frame` is the address to read it at, `home` the address that pointers to it hold. */
 static int
 visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
 {
@@ -133,7 +133,7 @@ function_of(Frame *frame)
 #endif
 }
 
-/* Stands for the variable of an argument that inner functions use, too. */
+/* The argument itself, if its variable is a cell. */
 static PyObject *
 argument_of(Frame *frame, int index)
 {
@@ -149,7 +149,7 @@ is_dead_reference(PyObject *reference)
            ((PyWeakReference *)reference)->wr_object == Py_None;
 }
 
-/* Whether this is what is called for an object that goes: under the name that its class has for it, or its own. */
+/* True if the frame runs the __del__ of the argument's class, under that name or the function's own. */
 static bool
 is_del_of(PyObject *argument, Frame *frame)
 {
@@ -163,8 +163,8 @@ is_named(PyCodeObject *code, const char *name)
     return PyUnicode_CompareWithASCIIString(code->co_name, name) == 0;
 }
 
-/* Whether the function runs since an object goes.  That can be an argument of the caller's call, let go after the call,
- * next to others that have gone already. */
+/* True if the function runs because an object is deallocated.  That object can be an operand of the caller's finished
+ * call, next to others that have been freed already. */
 static bool
 is_finaliser(Frame *frame, PyCodeObject *code)
 {
@@ -186,7 +186,7 @@ is_finaliser(Frame *frame, PyCodeObject *code)
     return is_named(code, "__del__");
 }
 
-/* Whether what runs is a method through which `callable`, a class, an object or an iterator, is
+/* True if the running function is the method that runs when `callable`, a class, an object or an iterator, is
  * called. */
 static bool
 is_method_of(PyObject *callable, Frame *frame, PyCodeObject *code)
@@ -203,8 +203,8 @@ is_method_of(PyObject *callable, Frame *frame, PyCodeObject *code)
     return (PyObject *)Py_TYPE(first) == callable && is_named(code, "__init__");
 }
 
-/* Whether the call of `operands` runs `callee`: its function is one of them, or it is a method of
- * the first.  They are compared, not looked at: if the call is over, they may be freed. */
+/* True if the call of `operands` runs `callee`: its function is one of them, or a method of the first.  The operands
+ * are only compared, as they may have been freed if the call is over. */
 static bool
 is_run_by(PyObject **operands, int count, Frame *callee)
 {
@@ -218,12 +218,12 @@ is_run_by(PyObject **operands, int count, Frame *callee)
             return true;
         }
     }
-    /* Up to 3.12 a NULL lies below what is not a method. */
+    /* Up to 3.12 the slot below the callable holds NULL unless a method is called. */
     return is_method_of(operands[PY_VERSION_HEX < 0x030D0000 && operands[0] == NULL], callee, code);
 }
 
-/* What lies at the base of a call is replaced by its result; both are alive.  The evaluation loop
- * runs signal handlers and pending calls between the two. */
+/* True if the slot at the base of a call still holds the callable.  The result replaces it, and the evaluation loop
+ * runs signal handlers and pending calls after that; both are alive. */
 static bool
 is_unfinished(PyObject *base)
 {
@@ -254,8 +254,8 @@ is_variable(Frame *frame, PyObject *op)
     return false;
 }
 
-/* Whether an operand is alive whatever has become of the call: it is what runs, or one of its variables or their
- * classes. */
+/* True if an operand is alive even if the call is over: it is the running function, one of its variables, or the class
+ * of its first argument. */
 static bool
 is_held_by(Frame *callee, PyObject *operand)
 {
@@ -265,16 +265,15 @@ is_held_by(Frame *callee, PyObject *operand)
            (first != NULL && (operand == first || operand == (PyObject *)Py_TYPE(first)));
 }
 
-/* f(*iterable) turns the iterable into a tuple, lets go of it and leaves it on the stack: it may be
- * freed already.  A tuple stays as it is, but it must not be looked at before it is known to be
- * alive: that is when a variable holds it. */
+/* f(*iterable) turns the iterable into a tuple, drops the iterable and leaves its address on the stack: it may have
+ * been freed.  A tuple stays as it is, but it may be examined only if a variable holds it. */
 static bool
 is_tuple_of_a_variable(Frame *frame, PyObject *unpacked)
 {
     return is_variable(frame, unpacked) && PyTuple_CheckExact(unpacked);
 }
 
-/* What a frame inside C has on its operand stack.  `callee` is the next Python frame that C called, NULL in the
+/* Visit the operand stack of a frame that is inside C.  `callee` is the next Python frame that C called, NULL for the
  * innermost. */
 static int
 visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
@@ -310,8 +309,8 @@ visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, 
 {
     if (frame->stacktop >= 0) {
 #if PY_VERSION_HEX < 0x030C0000
-        /* Inside C only tracing gets here, and that makes a frame object.  A frame that is being
-         * cleared would look alike; 3.11.7 takes it out of the chain before, so this is a belt. */
+        /* Inside C only tracing gets here, and tracing makes a frame object.  A frame that is being cleared would look
+         * alike; 3.11.7 unlinks it first, so this is a second check. */
         if ((callee == NULL || callee->is_entry) && frame->frame_obj == NULL) {
             return 0;
         }
@@ -364,7 +363,7 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 
 #endif
 
-/* ---- what a frame says ----------------------------------------------------------------------- */
+/* ---- reading a frame ------------------------------------------------------------------------- */
 
 struct plus_frames
 plus_frames_of_thread(PyThreadState *tstate)
@@ -397,7 +396,7 @@ plus_frames_stand_in(void *memory, PyCodeObject *code, Frame *previous)
 
 #if PY_VERSION_HEX >= 0x030E0000
     frame->f_executable = PyStackRef_FromPyObjectBorrow((PyObject *)code);
-    frame->stackpointer = frame->localsplus; /* empty: as of a frame that has called C code */
+    frame->stackpointer = frame->localsplus; /* empty, as in a frame that has called C code */
 #elif PY_VERSION_HEX >= 0x030D0000
     frame->f_executable = (PyObject *)code;
 #else
@@ -414,7 +413,7 @@ plus_frames_line(PyCodeObject *code, int offset)
     return PyCode_Addr2Line(code, offset);
 }
 
-/* Not the sentinel below everything that a thread runs. */
+/* True for the entry frame of an evaluation loop, but not for the sentinel below all frames of a thread. */
 static bool
 is_entry(Frame *frame, const Frame *home)
 {
@@ -460,9 +459,9 @@ plus_frames_may_move(const struct plus_frames *frames)
     return true;
 }
 
-/* PyThreadState_GetFrame() is the one exported function that makes a frame object, and it starts at
- * the thread's current frame.  Making one allocates, and up to 3.11 a collection can start there
- * and run finalisers: not on top of somebody else's frames. */
+/* PyThreadState_GetFrame() is the only exported function that makes a frame object, and it starts at the thread's
+ * current frame.  Making one allocates; up to 3.11 a collection can start then and run finalisers, which must not
+ * happen on top of another tasklet's frames. */
 PyObject *
 plus_frames_object(const struct plus_frames *frames)
 {
@@ -482,7 +481,7 @@ plus_frames_object(const struct plus_frames *frames)
     return (PyObject *)made;
 }
 
-/* ---- whether it is so ------------------------------------------------------------------------ */
+/* ---- proof ----------------------------------------------------------------------------------- */
 
 static bool
 read_frame(Frame *frame, Frame *copy)
@@ -505,7 +504,7 @@ struct look {
     bool frames, operands;
 };
 
-/* The chain has an end; the last frame may be any thread's sentinel. */
+/* True if the chain ends; the last frame may be any thread's sentinel. */
 static bool
 chain_ends(Frame *frame)
 {
@@ -523,7 +522,7 @@ chain_ends(Frame *frame)
     return false;
 }
 
-/* As plus_pyframe_top(), through the kernel; NULL: it leads nowhere. */
+/* As plus_pyframe_top(), but read through the kernel; NULL if a pointer on the way is invalid. */
 static Frame *
 top_of(PyThreadState *tstate)
 {
@@ -539,7 +538,7 @@ top_of(PyThreadState *tstate)
 #endif
 }
 
-/* Nothing is followed before it is known where it leads. */
+/* No pointer is followed before it has been checked. */
 static void
 look_at_frame(const struct plus_probe_call *call, void *arg)
 {
@@ -575,7 +574,7 @@ plus_probe_frames(void)
                : "the frames of running functions are not laid out as expected";
 }
 
-/* Whether the words of a frame's operand stack are these, from its bottom on; NULL: any. */
+/* True if the frame's operands, counted from `from`, are `expected`; NULL in `expected` matches any. */
 static bool
 has_operands(Frame *frame, const PyCodeObject *code, int from, PyObject *const *expected, int count)
 {
@@ -595,7 +594,7 @@ static void
 look_at_operands(const struct plus_probe_call *call, void *arg)
 {
     Frame *frame = PLUS_AT(PLUS_FACT_OPERANDS, plus_pyframe_top(PyThreadState_Get()));
-    /* first, and the call: in which order callable and NULL lie has changed. */
+    /* `first`, and the call; the order of callable and NULL depends on the version. */
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *const expected[] = {call->first, call->callable, NULL, call->first, call->first};
 #else

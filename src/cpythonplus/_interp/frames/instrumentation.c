@@ -1,18 +1,18 @@
-/* The number of the last change of monitoring events.
+/* The version number of the monitoring events.
  *
- *     a tool asks for events           the interpreter's number changes, and it brings up to date the code that
- *                                      is in the frames of all threads
+ *     a tool asks for events           the interpreter's number changes, and the code in the frames of all threads is
+ *                                      brought up to date
  *     a function begins, a generator   its code's number is compared with the interpreter's: if it is another one, the
  *     goes on                          code is brought up to date
  *
- * A parked tasklet's frames are in no thread's chain.  So its code may have an older number, and then reports nothing,
- * for as long as it is in a loop: tasklets/tracing/instrument.c sees to that.  Here is only where the two numbers lie.
+ * A parked tasklet's frames are in no thread's chain.  So its code may have an older number, and reports nothing as
+ * long as it is in a loop; tasklets/tracing/instrument.c handles this.  This file only reads the two numbers:
  *
  *     3.12             in the interpreter's state, a field of its private half
- *     3.13 and later   in each thread's eval_breaker, whose low byte are requests to the evaluation loop
+ *     3.13 and later   in each thread's eval_breaker, above a low byte with requests to the evaluation loop
  *
- * The probe makes a change by sys.monitoring.restart_events(), which has no other effect than that events which a
- * callback has switched off by DISABLE come again; code that runs then must have the new number. */
+ * The probe makes a change by sys.monitoring.restart_events(), whose only effect is that events come again after a
+ * callback has switched them off by DISABLE; code that runs then must have the new number. */
 #define Py_BUILD_CORE 1
 #include "instrumentation.h"
 
@@ -48,7 +48,7 @@ bool
 plus_instrumentation_is_asked(void)
 {
     PyObject *monitoring = PySys_GetObject("monitoring"); /* borrowed */
-    /* get_events() does not answer for the two tools that sys.setprofile() and sys.settrace() are. */
+    /* get_events() does not include sys.setprofile() and sys.settrace(), which are two tools of their own. */
     PyObject *events =
         monitoring == NULL ? NULL : PyObject_CallMethod(monitoring, "_all_events", NULL);
     bool is = events == NULL || PyObject_IsTrue(events) != 0;
@@ -65,7 +65,7 @@ plus_instrumentation_give_data(PyCodeObject *code)
 
     if (there->_co_monitoring == NULL) {
         there->_co_monitoring =
-            PyMem_Calloc(1, sizeof *there->_co_monitoring); /* the code's to free */
+            PyMem_Calloc(1, sizeof *there->_co_monitoring); /* the code object frees it */
     }
     return there->_co_monitoring != NULL || PyErr_NoMemory() != NULL;
 }
@@ -114,7 +114,7 @@ plus_probe_instrumentation(void)
     bool fits = plus_instrumentation_restart() == 0;
     uint64_t after = plus_instrumentation_version(tstate);
 
-    /* A function that runs after the change is brought up to date at its first instruction. */
+    /* A function that is called after the change is brought up to date at its first instruction. */
     fits = fits && plus_probe_call(note_numbers, &numbers) == 0;
     fits = fits && after != before && numbers.of_code == after && numbers.can_report;
     return fits ? NULL : "changes of monitoring events are not numbered as expected";

@@ -1,7 +1,7 @@
-/* Which monitoring events code has been given, from 3.12 on: the interpreter numbers the changes of what tools ask for,
- * and each code object knows the number it was last brought up to date for.
+/* The monitoring events of code objects, from 3.12 on: the interpreter numbers each change of the tools' requests, and
+ * each code object stores the number that it was last brought up to date for.
  *
- * All with the GIL held; for whom PLUS_FACT_INSTRUMENTATION holds.
+ * Callers hold the GIL and have proven PLUS_FACT_INSTRUMENTATION.
  */
 #ifndef PLUS_INTERP_INSTRUMENTATION_H
 #define PLUS_INTERP_INSTRUMENTATION_H
@@ -15,48 +15,49 @@
 uint64_t
 plus_instrumentation_version(PyThreadState *tstate);
 #else
-/* Changes whenever a tool asks for other events. */
+/* Changes with each change of a tool's events. */
 static inline uint64_t
 plus_instrumentation_version(PyThreadState *tstate)
 {
-    /* Its low byte are requests to the evaluation loop, which other threads may set at any time. */
+    /* The low byte is requests to the evaluation loop, which other threads may set at any time. */
     return __atomic_load_n(&PLUS_AT(PLUS_FACT_INSTRUMENTATION, tstate)->eval_breaker,
                            __ATOMIC_RELAXED) &
            ~(uintptr_t)0xff;
 }
 #endif
 
-/* sys.monitoring.restart_events(): has the interpreter look at the frames of all threads, and is a change itself.  0, or
- * -1 with an exception. */
+/* Call sys.monitoring.restart_events(): the interpreter updates the frames of all threads, and the number changes.  0,
+ * or -1 with an exception. */
 int
 plus_instrumentation_restart(void);
 
-/* Whether a tool asks for events everywhere, also sys.setprofile() and sys.settrace() of any thread; true where that cannot
- * be told. */
+/* True if a tool has global events, including sys.setprofile() and sys.settrace() of any thread; also true if that
+ * cannot be found out. */
 bool
 plus_instrumentation_is_asked(void);
 
-/* The number of a code object, when it was last brought up to date. */
+/* The number that a code object was last brought up to date for. */
 static inline uint64_t
 plus_instrumentation_version_of(const PyCodeObject *code)
 {
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_instrumentation_version;
 }
 
-/* A piece of the interpreter has no instruction that could report anything, and refuses to be asked for it. */
+/* False for code of the interpreter itself: it has no traceable instruction, and enabling events for it fails. */
 static inline bool
 plus_instrumentation_is_possible(const PyCodeObject *code)
 {
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, code)->_co_firsttraceable < Py_SIZE(code);
 }
 
-/* From 3.15 on the interpreter asks a function's own data whom to tell of an exception that leaves it.  A RESUME makes them
- * as soon as somebody traces.  Code whose frames go on without one has them from the beginning, and they name nobody.
- * False with MemoryError. */
+/* From 3.15 on the interpreter reads a function's monitoring data when an exception leaves the function.  RESUME makes
+ * that data as soon as a tool is active.  Code whose frames go on without a RESUME gets empty data in advance.  False
+ * with MemoryError. */
 bool
 plus_instrumentation_give_data(PyCodeObject *code);
 
-/* Instructions of this code report events, as how a call ends, whoever asks for them now. */
+/* True if instructions of this code are instrumented (a call then ends differently), whether or not a tool still wants
+ * events. */
 bool
 plus_instrumentation_is_active(const PyCodeObject *code);
 
@@ -66,9 +67,9 @@ plus_instrumentation_is_active(const PyCodeObject *code);
 #define plus_instrumentation_give_data(code) true
 #endif
 
-/* Not now: from 3.14 on the interpreter rewrites code with the lock of the list of threads held, and lets a list go
- * meanwhile.  That runs whatever deallocations were put off, finalisers among them; one that switches, or calls
- * sys.settrace(), waits for that lock for ever. */
+/* True if code must not be instrumented now: from 3.14 on the interpreter rewrites code with the lock of the list of
+ * threads held, and drops a list meanwhile.  That runs deferred deallocations, including finalisers; a finaliser that
+ * switches, or calls sys.settrace(), would wait for that lock for ever. */
 static inline bool
 plus_instrumentation_must_wait(const PyThreadState *tstate)
 {

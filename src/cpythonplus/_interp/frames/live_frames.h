@@ -1,15 +1,15 @@
-/* What the functions that are being executed hold: the collector does not know it.
+/* The references of functions that are being executed, which the garbage collector cannot see.
  *
- * With the GIL held; makes nothing, not even frame objects. */
+ * GIL held; makes no objects, not even frame objects. */
 #ifndef PLUS_INTERP_LIVE_FRAMES_H
 #define PLUS_INTERP_LIVE_FRAMES_H
 
 #include "../../_base/compat.h"
 
-/* Calls `visit` for each variable that is bound, of each Python frame of each thread of this interpreter,
- * innermost first: cells as cells, `index` that of co_localsplusnames; and for the code, with index -1.  All is
- * borrowed.  Ends at the first result that is not 0, which is returned; else 0.  What is on the operand stack
- * is left out: up to 3.13 a frame does not tell how much of it is in use.  `visit` must not run Python code. */
+/* Call `visit` for each bound variable of each Python frame of each thread of this interpreter, innermost first, with
+ * `index` of co_localsplusnames; a cell is passed as the cell.  Each frame's code object is passed too, with index -1.
+ * All is borrowed.  Ends at the first non-zero result, which is returned; else 0.  Operands are left out: up to 3.13 a
+ * frame does not tell how many are in use.  `visit` must not run Python code. */
 int
 plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *value, void *arg),
                        void *arg);

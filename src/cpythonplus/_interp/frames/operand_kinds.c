@@ -1,17 +1,17 @@
 /* Kinds of variables and operands, instruction by instruction.
  *
- * The interpreter does not ask whether LIST_APPEND's operand is a list: the instruction that made it was BUILD_LIST.  A frame
- * from a damaged pickle has whatever it has there.  So stack_depth.c follows the code from its start, as it does for
- * depths, and here stands what each instruction makes of the kinds:
+ * The interpreter does not check that LIST_APPEND's operand is a list: BUILD_LIST made it.  In a frame from a damaged
+ * pickle it may be any object.  So stack_depth.c follows the code from its start, as it does for depths, and this file
+ * has the effect of each instruction on the kinds:
  *
- *     the usual one     takes some operands, leaves one object.  How many it takes follows from the interpreter's own
+ *     default           takes some operands, leaves one object.  The number taken follows from the interpreter's own
  *                       table of effects
  *     leaves none       listed in `leaves_nothing`
- *     all others        a case each: what makes a container, a cell, an iterator, an exception, or moves what is there
+ *     all others        a case each: instructions that make a container, a cell, an iterator or an exception, or move
+ *                       operands
  *
- * An instruction that is not known to a case leaves an object of no special kind, which asks for less.  What a program
- * puts into a variable is an object of no special kind, too, as debuggers change variables; a name that begins with a point is the
- * compiler's own. */
+ * An instruction without a case leaves an object of no special kind, which demands less.  Variables of a program are of
+ * no special kind either, as debuggers change variables; a name that begins with a point is the compiler's own. */
 #include "operand_kinds.h"
 
 #include <opcode.h>
@@ -26,7 +26,7 @@ first_letter(PyCodeObject *code, int variable)
     return PyUnicode_GET_LENGTH(name) > 0 ? (char)PyUnicode_READ_CHAR(name, 0) : '\0';
 }
 
-/* `.0`, what a generator expression iterates over, is an iterator until 3.14; then it asks for one itself. */
+/* `.0`, the iterable of a generator expression, is an iterator until 3.14; later the expression calls iter() itself. */
 static uint8_t
 kind_of_argument(PyCodeObject *code, int variable)
 {
@@ -150,7 +150,7 @@ leaves_nothing(int opcode)
     }
 }
 
-/* The kind of a variable that is read: the variable has a value, or an exception says that it has none. */
+/* The kind of a variable that has been read: it has a value, or the read has raised an exception. */
 static uint8_t
 read_variable(uint8_t *kinds, int variable)
 {
@@ -163,7 +163,7 @@ read_variable(uint8_t *kinds, int variable)
 static void
 write_variable(PyCodeObject *code, uint8_t *kinds, int variable, uint8_t kind)
 {
-    /* What LOAD_FAST_AND_CLEAR has saved comes back as it was. */
+    /* A value that LOAD_FAST_AND_CLEAR has saved is stored again with its kind. */
     bool stays =
         kind <= PLUS_KIND_NONE || kind == PLUS_KIND_CELL || first_letter(code, variable) == '.';
 
@@ -175,10 +175,10 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
 {
     int oparg = ins->oparg, depth = ins->depth, after = ins->after;
     uint8_t *stack = kinds + code->co_nlocalsplus;
-    uint8_t *top = stack + depth - 1; /* before */
+    uint8_t *top = stack + depth - 1; /* top of the stack before the instruction */
     uint8_t first = depth > 0 ? *top : PLUS_KIND_ANY;
 
-    /* As the usual one does.  At its end a `for` of 3.11 takes its iterator; nothing may be unpacked. */
+    /* The default effect.  At its end a `for` of 3.11 pops its iterator; UNPACK_SEQUENCE may push nothing. */
     bool takes = leaves_nothing(ins->opcode) || (ins->opcode == FOR_ITER && after < depth) ||
                  (ins->opcode == UNPACK_SEQUENCE && oparg == 0);
 
@@ -188,7 +188,7 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
     for (int i = depth; i < after; i++) {
         stack[i] = PLUS_KIND_OBJECT;
     }
-    top = stack + after - 1; /* from here on: after */
+    top = stack + after - 1; /* from here on the top after the instruction */
     switch (ins->opcode) {
     /* ---- variables ---- */
     case LOAD_FAST:
@@ -240,7 +240,7 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
         write_variable(code, kinds, oparg & 15, stack[depth - 2]);
         break;
 #endif
-    /* ---- what is there already ---- */
+    /* ---- moves -------------------- */
     case COPY:
         *top = stack[depth - oparg];
         break;
@@ -286,11 +286,11 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
             stack[depth - 1] = PLUS_KIND_OBJECT;
         }
         break;
-    /* ---- what is called ---- */
+    /* ---- calls ------------- */
     case PUSH_NULL:
         *top = PLUS_KIND_NONE;
         break;
-    case LOAD_GLOBAL: /* up to 3.12 the NULL for a call lies below the callable, then above it */
+    case LOAD_GLOBAL: /* the NULL for a call: up to 3.12 below the callable, then above it */
         if (oparg & 1) {
             stack[after - (PY_VERSION_HEX < 0x030D0000 ? 2 : 1)] = PLUS_KIND_NONE;
         }
@@ -335,11 +335,11 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
         *top = PLUS_KIND_ITERATOR;
 #endif
         break;
-    case FOR_ITER: /* else it would not have come here */
+    case FOR_ITER: /* not at its end: then it would not get here */
         stack[depth - PLUS_FOR_OPERANDS] = PLUS_KIND_ITERATOR;
         break;
     case SEND:
-        if (after < depth) { /* 3.11: at its end what was sent to is gone */
+        if (after < depth) { /* 3.11: at the end the receiver has been popped */
             stack[after - 1] = PLUS_KIND_OBJECT;
         }
         break;
@@ -378,13 +378,13 @@ are_errors(PyObject *list)
     return true;
 }
 
-/* An int of that range. */
+/* True if it is an int from 0 to `end` - 1. */
 static bool
 is_within(PyObject *op, Py_ssize_t end)
 {
     Py_ssize_t value = PyLong_CheckExact(op) ? PyLong_AsSsize_t(op) : -1;
 
-    PyErr_Clear(); /* too large */
+    PyErr_Clear(); /* overflow */
     return value >= 0 && value < end;
 }
 
@@ -433,7 +433,7 @@ plus_kinds_fit(PyCodeObject *code, uint8_t kind, char given, PyObject *value, bo
         return is_iterator(value, indexed);
     case PLUS_KIND_OFFSET:
         return PY_VERSION_HEX < PLUS_OFFSETS_ARE_TAGGED && is_within(value, Py_SIZE(code));
-    case PLUS_KIND_ERROR: /* it was raised */
+    case PLUS_KIND_ERROR: /* a raised exception has a traceback */
         return PyExceptionInstance_Check(value) &&
                ((PyBaseExceptionObject *)value)->traceback != NULL;
     case PLUS_KIND_ERROR_OR_NONE:

@@ -1,7 +1,7 @@
-/* What every reader of interpreter frames needs of their layout, which has changed in each version.
+/* The layout of interpreter frames, which has changed in each version.
  *
- * To be included first, by files that look into frames only: it takes CPython's internal headers, of which
- * structures and inline functions are used; the functions that they declare are not exported. */
+ * Include this first, and only in files that read frames: it includes CPython's internal headers for their structures
+ * and inline functions; the functions that they declare are not exported. */
 #ifndef PLUS_INTERP_PYFRAME_H
 #define PLUS_INTERP_PYFRAME_H
 
@@ -21,20 +21,20 @@
 #endif
 
 #if PY_VERSION_HEX >= 0x030E0000
-#define _PyFrame_GetGenerator _PyGen_GetGeneratorFromFrame /* as it was called before */
+#define _PyFrame_GetGenerator _PyGen_GetGeneratorFromFrame /* its earlier name */
 #endif
-#ifndef FRAME_STATE_FINISHED /* of 3.11 */
+#ifndef FRAME_STATE_FINISHED /* 3.11 has no such macro */
 #define FRAME_STATE_FINISHED(state) ((state) >= FRAME_COMPLETED)
 #endif
 
-/* Where the frame is read: all functions that take a `const` one take this. */
+/* The address to read a frame at; all functions that take a `const` frame expect it. */
 static inline struct _PyInterpreterFrame *
 plus_pyframe_at(struct _PyInterpreterFrame *frame)
 {
     return PLUS_AT(PLUS_FACT_FRAMES, frame);
 }
 
-/* The innermost frame of a thread, NULL: it runs no Python. */
+/* The innermost frame of a thread, NULL if it runs no Python. */
 static inline struct _PyInterpreterFrame *
 plus_pyframe_top(PyThreadState *tstate)
 {
@@ -47,7 +47,7 @@ plus_pyframe_top(PyThreadState *tstate)
 #endif
 }
 
-/* From 3.12 on C code that calls Python code leaves a frame of the interpreter in the chain. */
+/* False for the frame of the interpreter that C code leaves in the chain when it calls Python code (from 3.12 on). */
 static inline bool
 plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
 {
@@ -56,12 +56,12 @@ plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
 #elif PY_VERSION_HEX >= 0x030C0000
     return frame->owner != FRAME_OWNED_BY_CSTACK;
 #else
-    (void)frame; /* 3.11 marks the frame that is called */
+    (void)frame; /* 3.11 marks the called frame instead (is_entry) */
     return true;
 #endif
 }
 
-/* Borrowed; NULL when the frame executes something else. */
+/* Borrowed; NULL if the frame executes another object. */
 static inline PyCodeObject *
 plus_pyframe_code(const struct _PyInterpreterFrame *frame)
 {
@@ -78,14 +78,14 @@ plus_pyframe_code(const struct _PyInterpreterFrame *frame)
                : NULL;
 }
 
-/* One that is about to begin may not have all its variables yet. */
+/* False for a frame that is about to begin: it may lack some of its variables. */
 static inline bool
 plus_pyframe_has_begun(struct _PyInterpreterFrame *frame)
 {
     return plus_pyframe_code(frame) != NULL && !_PyFrame_IsIncomplete(frame);
 }
 
-/* The variable at `index` of co_localsplusnames, a cell as such; borrowed, NULL: not bound. */
+/* The variable at `index` of co_localsplusnames, a cell as the cell; borrowed, NULL if unbound. */
 static inline PyObject *
 plus_pyframe_variable(const struct _PyInterpreterFrame *frame, int index)
 {
@@ -98,7 +98,7 @@ plus_pyframe_variable(const struct _PyInterpreterFrame *frame, int index)
 #endif
 }
 
-/* What a frame object stands for, where it is read. */
+/* The frame of a frame object. */
 static inline struct _PyInterpreterFrame *
 plus_pyframe_of(PyFrameObject *object)
 {

@@ -1,30 +1,30 @@
-/* What of a thread state belongs to a tasklet, version by version.
+/* The fields of a thread state that belong to a tasklet, version by version.
  *
- * The interpreter knows one stack for each thread: its thread state says where the frames are, how deep they are,
- * which exception is being handled, which context and tracers are current, and (from 3.14 on) where the C stack ends.
- * A switch of tasklets puts another stack under the thread, so it exchanges these fields and leaves all others, which
- * stay the thread's: its dict, so threading.local() too, its identity, its place in the interpreter's list.
+ * The interpreter has one stack for each thread.  The thread state holds its frames, its depth, the exception that is
+ * being handled, the current context and tracers, and (from 3.14 on) the limits of the C stack.  A switch of tasklets
+ * changes the stack, so it exchanges these fields.  All others stay the thread's: its dict, so threading.local() too,
+ * its identity, its place in the interpreter's list.
  *
  *     plus_pystate_exchange(from, to)     save: fields -> from
  *                                         load: to -> fields
  *     [C stacks are switched]
- *     plus_pystate_resumed(own)           on the other side, when `own` runs again
+ *     plus_pystate_resumed(own)           on the other stack, when `own` runs again
  *
- * References move, and are not counted: the context, the trace and the profile object are either in the thread state
- * or in one parked `plus_pystate`, which visits and frees them.  Two are different.  The bottom of the chain of
- * handled exceptions lies in the `plus_pystate` itself, also while the tasklet runs: the thread state points to it.
- * And the executor (3.14, 3.15) is borrowed by the interpreter, but owned by a parked state, until it has resumed.
+ * References move, and are not counted: the context, the trace and the profile object are either in the thread state or
+ * in one parked `plus_pystate`, which visits and frees them.  There are two exceptions.  The bottom of the chain of
+ * handled exceptions is in the `plus_pystate` even while the tasklet runs: the thread state points to it.  The executor
+ * (3.14, 3.15) is borrowed by the interpreter, but a parked state owns it until it has resumed.
  *
- * With the GIL held: between save() and load() no Python runs and nothing is freed, so that nobody sees one half of
- * each. Only the thread whose state it is exchanges; others look at parked states.
+ * GIL held.  Between save() and load() no Python code runs and no object is freed, so the half-exchanged state is never
+ * visible.  A state is exchanged by its own thread only; other threads may read parked states.
  *
  *     a fresh stack     low | C stack ........ top | first chunk of frames ... high
  *
- * plus_pystate_fresh() makes that chunk as the interpreter makes a thread's first one, which it never gives back.
- * Where C levels are counted (3.12, 3.13) a small stack gets fewer of them; from 3.14 on its bounds are compared with
- * the stack pointer, so they are exchanged.
+ * plus_pystate_fresh() makes that chunk as the interpreter makes a thread's first one, which it never gives back.  3.12
+ * and 3.13 count C levels, so a small stack gets fewer of them; from 3.14 on the stack pointer is compared with the
+ * limits, so they are exchanged.
  *
- * The recursion depth is kept as what is used and not as what remains: sys.setrecursionlimit() may have come in
+ * The stored recursion depth is the used part and not the remaining one: sys.setrecursionlimit() may be called in
  * between. */
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1 /* 3.14: the C stack's bounds are in the private half of the thread state */
@@ -86,7 +86,7 @@ load_rest(struct plus_pystate *state, PyThreadState *tstate)
     PLUS_TSTATE(tstate)->context = state->context;
     state->context = NULL;
     PLUS_TSTATE(tstate)
-        ->context_ver++; /* what context variables have cached is of the other context */
+        ->context_ver++; /* cached values of context variables belong to the other context */
     PLUS_TSTATE(tstate)->c_tracefunc = state->tracefunc;
     PLUS_TSTATE(tstate)->c_profilefunc = state->profilefunc;
     PLUS_TSTATE(tstate)->c_traceobj = state->traceobj;
@@ -144,7 +144,7 @@ plus_pystate_exchange_context(PyThreadState *tstate, PyObject *context)
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-/* 3.11 has a flag beside the C stack's part of the state, so that it need not look at the rest. */
+/* 3.11 reads only this flag on its fast path. */
 static void
 flag_tracing(_PyCFrame *cframe, int tracing, bool traced)
 {
@@ -211,7 +211,7 @@ plus_pystate_tracers_changed(struct plus_pystate *state, bool begun)
         state->tracers_given = true;
         return;
     }
-#if PY_VERSION_HEX < 0x030C0000 /* else it is done when the state is loaded */
+#if PY_VERSION_HEX < 0x030C0000 /* later versions do this in plus_pystate_load() */
     flag_tracing(state->cframe, state->tracing,
                  state->tracefunc != NULL || state->profilefunc != NULL);
 #endif
@@ -242,14 +242,14 @@ plus_pystate_put_off_tracing(PyThreadState *tstate, bool off)
 
 /* ---- frames, exceptions, the C stack ---- */
 
-/* 3.12 and 3.13 count C levels, with one limit for a thread's stack of 8 MiB and more.  On smaller ones: the
- * greediest common level, sorted(key=...), takes 5 KiB and counts three.  3.11 counts them together with Python's own
- * calls, which its limit of 1,000 keeps within 2 MiB. */
+/* 3.12 and 3.13 count C levels, with one limit that fits a stack of 8 MiB or more.  For smaller stacks: the greediest
+ * common level, sorted(key=...), takes 5 KiB and counts three.  3.11 counts C levels together with Python calls; its
+ * limit of 1,000 keeps them within 2 MiB. */
 #define THREAD_STACK_BYTES ((size_t)8 << 20)
 #define BYTES_PER_C_LEVEL 2048
 
 #if PY_VERSION_HEX >= 0x030E0000
-/* In the private half of a thread state. */
+/* Part of the private half of a thread state. */
 struct c_limits {
     uintptr_t top, soft, hard;
 };
@@ -261,8 +261,8 @@ _Static_assert(OFFSET_OF(c_stack_soft_limit) - OFFSET_OF(c_stack_top) ==
                        offsetof(struct c_limits, hard),
                "the limits of the C stack are not one behind the other");
 
-/* 3.14.4 has one word more in the public half (gh-142183).  Bytes by which the private half of this interpreter lies
- * elsewhere than in the headers that were compiled; the probe finds it. */
+/* 3.14.4 has one word more in the public half (gh-142183).  This is the number of bytes by which this interpreter's
+ * private half is shifted against the headers of the build; the probe finds it. */
 static ptrdiff_t limits_moved;
 
 static struct c_limits *
@@ -273,9 +273,9 @@ limits_of(PyThreadState *tstate)
     return (struct c_limits *)(impl + OFFSET_OF(c_stack_top) + limits_moved);
 }
 
-/* The interpreter has its two limits one and two margins above the low end of a stack, and how much that is depends
- * on how it was compiled: taken from where they are for the thread.  Rejected:
- * PyUnstable_ThreadState_SetStackProtection(), which the first releases of 3.14 do not have. */
+/* The interpreter puts its two limits one and two margins above the low end of a stack; the margin depends on its
+ * build, so it is computed from the thread's limits.  Rejected: PyUnstable_ThreadState_SetStackProtection(), which the
+ * first releases of 3.14 do not have. */
 static void
 set_limits(struct plus_pystate *state, PyThreadState *tstate, const struct plus_bounds *stack)
 {
@@ -285,7 +285,7 @@ set_limits(struct plus_pystate *state, PyThreadState *tstate, const struct plus_
     if (margin == 0) {
         margin = limits_of(tstate)->soft - limits_of(tstate)->hard;
     }
-    uintptr_t step = bytes / 4 < margin ? bytes / 4 : margin; /* half of a small one is left */
+    uintptr_t step = bytes / 4 < margin ? bytes / 4 : margin; /* leave half of a small stack */
 
     state->c_stack_top = (uintptr_t)stack->top;
     state->c_stack_hard_limit = low + step;
@@ -293,8 +293,7 @@ set_limits(struct plus_pystate *state, PyThreadState *tstate, const struct plus_
 }
 #endif
 
-/* As the interpreter makes a thread's first chunk: its first entry unused, it is never given back by the interpreter
- * itself. */
+/* A chunk like a thread's first one: its first entry is unused, and the interpreter never frees it. */
 static struct plus_chunk
 made_chunk(void *memory, size_t bytes, _PyStackChunk *previous)
 {
@@ -322,7 +321,7 @@ plus_pystate_enter_chunk(PyThreadState *tstate, void *memory, size_t bytes)
                                PLUS_TSTATE(tstate)->datastack_limit};
     struct plus_chunk chunk = made_chunk(memory, bytes, outer.chunk);
 
-    if (outer.chunk != NULL) { /* as the interpreter notes it */
+    if (outer.chunk != NULL) { /* as the interpreter does */
         outer.chunk->top = (size_t)(outer.top - &outer.chunk->data[0]);
     }
     set_chunk(tstate, &chunk);
@@ -445,7 +444,7 @@ load(PyThreadState *tstate, struct plus_pystate *state)
 #endif
 #if PY_VERSION_HEX >= 0x030F0000
     PLUS_TSTATE(tstate)->last_profiled_frame =
-        NULL; /* a sampling profiler's note about the other stack */
+        NULL; /* belongs to a sampling profiler and the other stack */
 #endif
 }
 
@@ -466,7 +465,7 @@ struct _PyInterpreterFrame *
 plus_pystate_frame(const struct plus_pystate *state, const struct plus_moved *moved)
 {
 #if PY_VERSION_HEX < 0x030D0000
-    const char *at = (const char *)state->cframe; /* a variable of the evaluation loop's */
+    const char *at = (const char *)state->cframe; /* a C variable of the evaluation loop */
 
     if (at >= moved->low && at < moved->high) {
         at += moved->moved;
@@ -508,11 +507,11 @@ plus_pystate_clear(struct plus_pystate *state)
     Py_CLEAR(state->profileobj);
     Py_CLEAR(state->exc_item.exc_value);
 #if PY_VERSION_HEX >= 0x030E0000
-    Py_CLEAR(state->current_executor); /* of one that was given up */
+    Py_CLEAR(state->current_executor); /* of a tasklet that was abandoned */
 #endif
 }
 
-/* ---- whether it is so ---- */
+/* ---- proof --------------- */
 
 struct seen {
     PyThreadState *tstate;
@@ -534,7 +533,7 @@ note_inside(const struct plus_probe_call *call, void *arg)
     note(arg);
 }
 
-/* A call in Python counts, and its frame takes room. */
+/* True if a call in Python changes the recursion counter and takes room for its frame. */
 static bool
 calls_count(PyThreadState *tstate)
 {
@@ -580,14 +579,15 @@ handled_exception_is_there(PyThreadState *tstate)
     }
     PyErr_SetHandledException(probe);
     bool there = plus_read_memory(place, &item, sizeof item) && item.exc_value == probe;
-    /* A generator that handles none is told of its caller's, and has none of its own. */
+    /* A generator that handles no exception is given its caller's as the current one and has none of its own. */
     PyErr_SetHandledException(there && before.exc_value != outer ? NULL : outer);
     Py_XDECREF(outer);
     Py_DECREF(probe);
     return there;
 }
 
-/* What sys.gettrace() or getprofile() gives is the object where the function is the interpreter's own. */
+/* True if sys.gettrace() or getprofile() returns the object in the field, as it does if the function is the
+ * interpreter's own. */
 static bool
 tracer_is_there(const PyThreadState *tstate, bool profile)
 {
@@ -607,7 +607,7 @@ limits_are_there(PyThreadState *tstate)
     static const ptrdiff_t known[] = {0, sizeof(void *), -(ptrdiff_t)sizeof(void *)};
     uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-    /* In front of the three is a count of references, so only one place fits. */
+    /* A reference count precedes the three words, so only one shift fits. */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         limits_moved = known[i];
         const struct c_limits *limits = limits_of(tstate);

@@ -2,19 +2,18 @@
  * each fall-through and each jump until nothing new is found.
  *
  *     depths[unit]    UNREACHED, or the depth before that instruction; once set it does not change
- *     broken          an instruction was reached with two depths, left the function or is unknown: then nothing is said
- *                     about this code, ever
+ *     broken          an instruction was reached with two depths, left the function or is unknown: this code gets no
+ *                     answer, ever
  *
  * The compiler relies on one depth for each instruction, whichever way it is reached.  So a disagreement means that an
- * effect is not as it was understood, and saying nothing is the safe answer: what asks visits less.
+ * effect was misunderstood.  Then no answer is the safe one: the caller visits less.
  *
- * What each instruction does to the depth is asked of the interpreter (PyCompile_OpcodeStackEffectWithJump).  Only
- * which of them jump, which do not fall through, and how many operands a call has stands here, and test_frames.py
- * compares it with `dis`.  The bytes are those of PyCode_GetCode(), without what was specialised or instrumented
- * since.
+ * The interpreter tells each instruction's effect on the depth (PyCompile_OpcodeStackEffectWithJump).  This file only
+ * lists the instructions that jump or do not fall through, and the number of a call's operands; test_frames.py compares
+ * them with `dis`.  The bytes are those of PyCode_GetCode(), without what was specialised or instrumented since.
  *
- * A code object is gone through once, at the first question; what was found is kept in its extra space and freed with
- * it. An exception table's entry tells the depth at its handler, which no jump leads to. */
+ * A code object is analysed once, at the first question; the result is kept in its extra space and freed with it.  No
+ * jump leads to an exception handler; the table's entry tells its depth. */
 #include "stack_depth.h"
 
 #include "../../_base/raise.h"
@@ -27,7 +26,7 @@
 
 enum { UNREACHED = -1, UNIT = 2 /* bytes of an instruction, and of each of its cache entries */ };
 
-/* Of one code object, in the order of their offsets. */
+/* The call sites of one code object, in the order of their offsets. */
 struct call_sites {
     int count;
     struct plus_call_site sites[];
@@ -36,21 +35,21 @@ struct call_sites {
 /* An entry of the exception table: instructions from `start` to before `end` lead to `target`. */
 struct handler {
     int start, end, target, depth;
-    bool keeps_offset; /* of the instruction that failed, below the exception */
+    bool keeps_offset; /* the offset of the failing instruction is pushed below the exception */
 };
 
 struct flow {
     PyCodeObject *code;
     const uint8_t *bytes; /* without specialised or instrumented instructions */
-    int units, most;      /* length in units; the depth that the compiler allowed for */
+    int units, most;      /* length in units; co_stacksize */
     int *depths;          /* before each unit */
     bool changed, broken;
-    /* Only for plus_stack_kinds(), else NULL: what is before each unit, `width` for each, and at the end scratch. */
+    /* For plus_stack_kinds(), else NULL: the kinds before each unit, `width` for each, and scratch space at the end. */
     uint8_t *kinds;
     int width;
 };
 
-/* The kinds that plus_stack_kinds() keeps of a code object. */
+/* The result of plus_stack_kinds(), kept with a code object. */
 struct known_kinds {
     int units, width;
     int *depths;
@@ -58,11 +57,11 @@ struct known_kinds {
 };
 
 struct instruction {
-    int at, next; /* units; next: behind the cache entries, where jumps count from */
+    int at, next; /* in units; next is behind the cache entries, and jumps count from it */
     int opcode, oparg;
 };
 
-/* Steps to the next instruction; starts with all zero.  A prefix counts as an instruction. */
+/* Step to the next instruction; `ins` starts as all zero.  A prefix counts as an instruction. */
 static bool
 step(const struct flow *flow, struct instruction *ins)
 {
@@ -86,7 +85,7 @@ kinds_at(const struct flow *flow, int unit)
     return flow->kinds + (size_t)unit * (size_t)flow->width;
 }
 
-/* With these kinds, NULL: nobody asked for any. */
+/* Note that `unit` is reached with this depth and these kinds (NULL if only depths are computed). */
 static void
 reach(struct flow *flow, int unit, int depth, const uint8_t *kinds)
 {
@@ -180,7 +179,7 @@ depth_after(struct flow *flow, const struct instruction *ins, int jumps)
     return flow->depths[ins->at] + effect;
 }
 
-/* BUILD_LIST 0, COPY 2 is what the clauses of `except*` begin with. */
+/* True for BUILD_LIST 0, COPY 2: the clauses of `except*` begin with it. */
 static bool
 begins_errors(const struct flow *flow, const struct instruction *ins)
 {
@@ -190,7 +189,7 @@ begins_errors(const struct flow *flow, const struct instruction *ins)
            next[0] == COPY && next[1] == 2;
 }
 
-/* The kinds after the instruction; NULL: the caller asked for depths only. */
+/* The kinds after the instruction; NULL if the caller asked for depths only. */
 static const uint8_t *
 kinds_after(struct flow *flow, const struct instruction *ins, int after)
 {
@@ -212,7 +211,7 @@ kinds_after(struct flow *flow, const struct instruction *ins, int after)
 static bool
 next_handler(const uint8_t **at, const uint8_t *end, struct handler *handler);
 
-/* The handler of an instruction is reached with what is there before it. */
+/* The handler of an instruction is reached with the kinds before that instruction. */
 static void
 reach_handler_of(struct flow *flow, int unit)
 {
@@ -265,7 +264,7 @@ follow(struct flow *flow)
     }
 }
 
-/* A number of the exception table: six bits a byte, the highest first; 64: more follow. */
+/* A number of the exception table: six bits a byte, the highest first; bit 64 is set if more follow. */
 static int
 table_number(const uint8_t **at, const uint8_t *end)
 {
@@ -281,8 +280,8 @@ table_number(const uint8_t **at, const uint8_t *end)
     return (int)value;
 }
 
-/* Each entry is start, length, target and depth, the depth with a bit that says that the offset of
- * the failing instruction is pushed below the exception. */
+/* Each entry is start, length, target and depth.  The depth has a bit for pushing the offset of the failing instruction
+ * below the exception. */
 static bool
 next_handler(const uint8_t **at, const uint8_t *end, struct handler *handler)
 {
@@ -315,7 +314,7 @@ reach_handlers(struct flow *flow)
 static bool
 find_depths(struct flow *flow)
 {
-    /* 3.11 and 3.12 count what a generator is first sent as there from the start. */
+    /* 3.11 and 3.12 count the value that starts a generator as being on its stack from the start. */
     int depth = PY_VERSION_HEX < 0x030D0000 &&
                 (flow->code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
 
@@ -342,8 +341,8 @@ find_depths(struct flow *flow)
 
 enum {
     METHOD_OPERANDS = 2,                   /* of a call: callable and self, in either order */
-    SEND_OPERANDS = PLUS_FOR_OPERANDS + 1, /* what is sent, too */
-    /* Of a `with` that an exception leaves: __exit__ (and from 3.14 on self), an offset, two exceptions. */
+    SEND_OPERANDS = PLUS_FOR_OPERANDS + 1, /* the sent value, too */
+    /* For a `with` that an exception leaves: __exit__ (and from 3.14 on self), an offset, two exceptions. */
     EXIT_OPERANDS = PY_VERSION_HEX < 0x030E0000 ? 4 : 5,
 };
 
@@ -356,7 +355,7 @@ described(const struct flow *flow, struct plus_call_site *site, int taken)
 }
 
 #if PY_VERSION_HEX < 0x030C0000
-/* The unit behind the CALL that follows. */
+/* The unit behind the next CALL. */
 static int
 behind_call(const struct flow *flow, struct instruction ins)
 {
@@ -366,7 +365,7 @@ behind_call(const struct flow *flow, struct instruction ins)
 }
 #endif
 
-/* False: the instruction does not call. */
+/* False if the instruction does not call. */
 static bool
 describe_call(const struct flow *flow, const struct instruction *ins, struct plus_call_site *site)
 {
@@ -381,8 +380,7 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
         site->next = behind_call(flow, *ins) * UNIT;
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
     case CALL:
-        site->depth +=
-            ins->oparg; /* the compiler's books let PRECALL take the arguments; it leaves them */
+        site->depth += ins->oparg; /* the compiler counts them as popped by PRECALL; they stay */
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
 #else
     case CALL:
@@ -412,7 +410,7 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
     }
 }
 
-/* Writes to `sites` unless it is NULL; returns how many there are. */
+/* Write the call sites to `sites` unless it is NULL; returns their number. */
 static int
 collect_calls(const struct flow *flow, struct plus_call_site *sites)
 {
@@ -431,7 +429,7 @@ collect_calls(const struct flow *flow, struct plus_call_site *sites)
     return count;
 }
 
-/* NULL: no memory. */
+/* NULL if there is no memory. */
 static struct call_sites *
 analyse(PyCodeObject *code, PyObject *bytes)
 {
@@ -457,11 +455,11 @@ analyse(PyCodeObject *code, PyObject *bytes)
     return calls;
 }
 
-/* What the code object keeps for us; made when it is first asked for.  NULL: it cannot be. */
+/* The analysis of the code object, made at the first question; NULL if it cannot be made. */
 static const struct call_sites *
 calls_of(PyCodeObject *code)
 {
-    static Py_ssize_t place = -1; /* of the main interpreter, the only one that has tasklets */
+    static Py_ssize_t place = -1; /* of the main interpreter, the only one with tasklets */
     void *kept = NULL;
 
     if (place < 0) {
@@ -552,7 +550,7 @@ bool
 plus_stack_has_event(PyCodeObject *code, int offset)
 {
     PyObject *bytes = PyCode_GetCode(code);
-    int unit = offset / UNIT, first = 0; /* of an instruction, in front of its prefixes */
+    int unit = offset / UNIT, first = 0; /* first: the unit of an instruction's first prefix */
     bool found = false;
 
     if (bytes == NULL) {
@@ -575,7 +573,7 @@ plus_stack_has_event(PyCodeObject *code, int offset)
     return found && offset % UNIT == 0;
 }
 
-/* One piece of memory; NULL: there is none, or the code is not understood. */
+/* One block of memory; NULL if there is none, or the code is not understood. */
 static struct known_kinds *
 analyse_kinds(PyCodeObject *code, PyObject *bytes)
 {
@@ -584,7 +582,7 @@ analyse_kinds(PyCodeObject *code, PyObject *bytes)
                         .units = (int)(PyBytes_GET_SIZE(bytes) / UNIT),
                         .most = code->co_stacksize,
                         .width = code->co_nlocalsplus + code->co_stacksize};
-    size_t units = (size_t)flow.units + 1; /* scratch */
+    size_t units = (size_t)flow.units + 1; /* one more for scratch space */
     struct known_kinds *known =
         PyMem_RawCalloc(1, sizeof *known + units * sizeof(int) + units * (size_t)flow.width);
 
@@ -599,7 +597,7 @@ analyse_kinds(PyCodeObject *code, PyObject *bytes)
     }
     for (struct instruction ins = {0}; step(&flow, &ins);) {
         if (ins.opcode == FOR_ITER && flow.depths[ins.at] >= PLUS_FOR_OPERANDS) {
-            /* A frame that stands here has asked the iterator. */
+            /* A frame at this instruction has asked the iterator. */
             kinds_at(&flow,
                      ins.at)[code->co_nlocalsplus + flow.depths[ins.at] - PLUS_FOR_OPERANDS] =
                 PLUS_KIND_ITERATOR;

@@ -1,24 +1,24 @@
-/* How the vector of arenas is found, which no symbol leads to.
+/* Finding the vector of arenas, which no symbol leads to.
  *
  *     a block ----> its pool's header ----> `prev`: a place in the table of half-used pools
  *                           |                    |
- *                    its arena's index           |  3.12 on: the vector's address lies behind the table, with its length
- *                           |                    |  3.11:    it lies somewhere in the same data segment
+ *                    its arena's index           |  3.12 on: the vector's address is behind the table, with its length
+ *                           |                    |  3.11:    it is somewhere in the same data segment
  *                           v                    v
  *                        vector[index].address <= pool < that + an arena
  *
- * 1. find_table: blocks are asked for, size by size, until one comes from a pool that is in its class's list, and first
- *    there.  Then its `prev` is no pool but the list's head, which is in the table.  It is the table if all of its 32
- *    entries are heads of sound lists: empty ones, or with a pool of that size whose `prev` points back.
- * 2. read_all: the vector, from behind the table; or from what the words of the segment point to, each candidate by the
- *    entry that the pool of step 1 belongs to.
+ * 1. find_table: blocks are requested, size by size, until one comes from the first pool of its class's list.  The
+ *    `prev` of that pool is the list's head, which is in the table.  The table is confirmed if all of its 32 entries
+ *    are heads of sound lists: empty, or with a pool of that size whose `prev` points back.
+ * 2. read_all: the vector's address is read from behind the table (3.12), or each word of the segment is tried (3.11):
+ *    the entry of the pool of step 1 must fit.
  * 3. read_vector: each entry's numbers agree with each other, and with the headers of all its pools: their arena's
- *    index, how many are empty.  From 3.12 on there are as many as the interpreter counts.
+ *    index, how many are empty.  From 3.12 on their number is the interpreter's count.
  *
- * With the GIL held all the time: without it no block is taken or given back.  All is read through the kernel, for a
+ * GIL held all the time: then no other thread takes or frees a block.  All memory is read through the kernel, for a
  * wrong guess in one step is an address in the next one.
  *
- * Rejected: to look symbols up (they differ from version to version, and a stripped interpreter has none). */
+ * Rejected: looking symbols up (they differ from version to version, and a stripped interpreter has none). */
 #include "arenas.h"
 
 #include "../facts/facts.h"
@@ -39,7 +39,7 @@
 #define CLASSES (PLUS_LARGEST_BLOCK / PLUS_BLOCK_STEP)
 #define ENTRIES_LIMIT ((size_t)1 << 24) /* 16 TiB of arenas */
 
-/* One of the vector (Objects/obmalloc.c, 'arena_object'). */
+/* One entry of the vector (Objects/obmalloc.c, 'arena_object'). */
 struct entry {
     uintptr_t address; /* 0: no arena */
     uintptr_t carved;
@@ -47,7 +47,7 @@ struct entry {
     uintptr_t free_list, next, prev;
 };
 
-/* What follows the table of half-used pools from 3.12 on ('_obmalloc_mgmt'). */
+/* The structure behind the table of half-used pools from 3.12 on ('_obmalloc_mgmt'). */
 struct management {
     uintptr_t vector;
     uint32_t capacity;
@@ -57,8 +57,8 @@ struct management {
     Py_ssize_t larger_blocks;
 };
 
-/* The table has two words for each class, which are the `next` and `prev` of a header that begins two words before
- * them: the list of the class's half-used pools goes through it. */
+/* The table has two words for each class, the `next` and `prev` of a pool header whose first words overlap the entry
+ * before: the list of the class's half-used pools goes through it. */
 struct table {
     uintptr_t words[2 * CLASSES];
 };
@@ -100,7 +100,7 @@ table_is_sound(uintptr_t address)
     return true;
 }
 
-/* A full pool is in no list.  `pool` gets the address of the one that led there. */
+/* A full pool is in no list.  `*pool` becomes the pool that led to the table. */
 static uintptr_t
 find_table(uintptr_t *pool)
 {
@@ -118,7 +118,7 @@ find_table(uintptr_t *pool)
             continue;
         }
         uintptr_t table = (uintptr_t)header.prev - head_of_class(0, header.size_index);
-        /* Freeing may have emptied the pool: then its header is not in the list any more. */
+        /* Freeing may have emptied the pool: then its header is no longer in the list. */
         if (header.taken > 1 && table_is_sound(table)) {
             *pool = own;
             return table;
@@ -135,7 +135,7 @@ has_pool(const struct entry *entry, uintptr_t pool)
     return entry->address != 0 && pool >= entry->address && pool - entry->address < ARENA_BYTES;
 }
 
-/* Whether the numbers of an entry agree with each other. */
+/* True if the numbers of an entry agree with each other. */
 static bool
 entry_is_sound(const struct entry *entry)
 {
@@ -147,7 +147,7 @@ entry_is_sound(const struct entry *entry)
            entry->carved >= first && entry->carved <= first + total * PLUS_POOL_BYTES;
 }
 
-/* Whether the pools of an arena agree with its entry; adds what is taken. */
+/* True if the pools of an arena agree with its entry; adds the number of blocks in use. */
 static bool
 pools_are_sound(const struct entry *entry, size_t index, size_t *taken)
 {
@@ -200,8 +200,8 @@ append(struct plus_arenas *arenas, const struct entry *entry)
     return true;
 }
 
-/* Reads a vector of up to `capacity` entries.  Where its length is not known, up to the first that is none: all that
- * are its own are sound, and no other can pass as an arena's. */
+/* Read a vector of up to `capacity` entries.  If its length is unknown (`exactly` is false), read up to the first
+ * unsound one: all entries of the vector are sound, and no other data can pass as an entry. */
 static const char *
 read_vector(struct plus_arenas *arenas, uintptr_t vector, size_t capacity, bool exactly)
 {
@@ -250,7 +250,7 @@ read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
 
 #else
 
-/* Whether a vector may lie there whose entry of that pool's arena says so. */
+/* True if a vector may begin there, judging by the entry of that pool's arena. */
 static bool
 is_vector(uintptr_t address, uintptr_t pool, uint32_t index)
 {
@@ -263,7 +263,7 @@ is_vector(uintptr_t address, uintptr_t pool, uint32_t index)
            pools_are_sound(&entry, index, &taken);
 }
 
-/* The address of the variable that points to the vector, in a data segment; 0: none does. */
+/* The address of the variable that points to the vector, in a data segment; 0 if there is none. */
 static uintptr_t
 search_variable(const struct plus_segment *segment, uintptr_t pool, uint32_t index)
 {
@@ -302,8 +302,8 @@ static const char *
 read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
          const struct plus_segments *segments)
 {
-    /* Found last time; with the GIL held.  Not the vector: it moves when it grows, and its old place, freed but for a
-     * word or two unchanged, would pass for it. */
+    /* Found last time; guarded by the GIL.  The vector itself is not kept: it moves when it grows, and its old memory,
+     * almost unchanged after its release, would pass for it. */
     static uintptr_t variable;
     uintptr_t vector = 0;
     const struct plus_segment *segment = plus_segments_at(segments, table);
@@ -320,7 +320,7 @@ read_all(struct plus_arenas *arenas, uintptr_t table, uintptr_t pool,
         return not_as_known;
     }
     const char *refusal = read_vector(arenas, vector, ENTRIES_LIMIT, false);
-    /* How many there are is not known: but this one is. */
+    /* The number of arenas is unknown, but this one must be among them. */
     return refusal == NULL && !includes(arenas, pool) ? not_as_known : refusal;
 }
 

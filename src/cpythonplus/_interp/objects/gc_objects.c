@@ -3,23 +3,22 @@
  *
  *     generations[0] | generations[1] | generations[2] | [generation0, up to 3.13] | permanent
  *
- * each of a head, which is part of the ring, a threshold and a count.  A new object is put in front of the
- * youngest ring's head: so the head is what a new object's link leads to, and nothing else has to be known.
+ * each with a head, which is part of the ring, a threshold and a count.  A new object is put in front of the youngest
+ * ring's head: so the link of a new object leads to the head, and no offset has to be known.
  *
- * Debian's 3.13 aligns a head to 4 bytes only, by a patch of its own (gchead-alignment.diff, since 3.13.5-1).  There the
- * generations begin at an odd multiple of 4, and `generation0`, a plain pointer, 4 bytes behind their end.  `struct link`
- * therefore claims no more than 4 bytes of alignment, so that the compiler reads it in a way that is right at any such
- * address.
+ * Debian's 3.13 aligns a head to 4 bytes only, by a patch of its own (gchead-alignment.diff, since 3.13.5-1).  There
+ * the generations begin at an odd multiple of 4, and `generation0`, a plain pointer, 4 bytes behind their end.  So
+ * `struct link` is declared with an alignment of 4 bytes, and the compiler reads it correctly at any such address.
  *
- * Why not PyUnstable_GC_VisitObjects(): 3.11 does not have it, and in the first releases of 3.12 and 3.13 it leaves frozen
- * objects out (gh-131740), which in a server that calls gc.freeze() before it forks are most of the heap.
+ * Why not PyUnstable_GC_VisitObjects(): 3.11 does not have it, and in the first releases of 3.12 and 3.13 it leaves out
+ * frozen objects (gh-131740), most of the heap of a server that calls gc.freeze() before it forks.
  *
  * If the rings are not found, the objects are those of gc.get_objects():
  *
  *     begin: [get_objects: list] -> addresses, and the set of them -> the list is dropped -> visit, visit ... -> end
  *
- * The list holds a reference to each object, and the counts tell visitors who holds what: so it is dropped before the
- * first visit, and only addresses are left, which are good as long as nobody frees an object.  Rejected here too:
+ * The list holds a reference to each object, but visitors rely on reference counts: so it is dropped before the first
+ * visit.  Only addresses are left, which are valid as long as no object is freed.  Rejected here too:
  * PyUnstable_GC_VisitObjects().  It would save the list, but two ways would have to be tested for one rare case, and it
  * holds a reference during each visit. */
 #include "gc_objects.h"
@@ -36,7 +35,7 @@
 #include <string.h>
 
 #define GENERATIONS 3
-#define FLAG_BITS ((uintptr_t)3) /* of a link: what the collector notes there */
+#define FLAG_BITS ((uintptr_t)3) /* of a link: the collector's flags */
 
 struct link {
     uintptr_t next, prev;
@@ -73,7 +72,7 @@ object_of(struct link *link)
     return (PyObject *)(link + 1);
 }
 
-/* Through the kernel, as an address that was read may be anything. */
+/* Read through the kernel, as `address` may be invalid. */
 static bool
 read_link(const struct link *address, struct link *copy)
 {
@@ -89,7 +88,7 @@ is_ring(const struct link *head)
            read_link(prev_of(&own), &prev) && prev_of(&next) == head && next_of(&prev) == head;
 }
 
-/* The thresholds are what the program sees of the state, so they tell whether this is it. */
+/* The thresholds are the part of the state that the program can read, so they identify it. */
 static bool
 has_thresholds(const struct generation *generations)
 {
@@ -97,7 +96,7 @@ has_thresholds(const struct generation *generations)
     PyObject *told = gc == NULL ? NULL : PyObject_CallMethod(gc, "get_threshold", NULL);
     bool equal = told != NULL && PyTuple_CheckExact(told) && PyTuple_GET_SIZE(told) == GENERATIONS;
 
-    /* 3.14.0 says 0 for the oldest, whose threshold it does not use. */
+    /* 3.14.0 returns 0 for the oldest, whose threshold it does not use. */
     for (int i = 0; equal && i < GENERATIONS - 1; i++) {
         equal = PyLong_AsLong(PyTuple_GET_ITEM(told, i)) == generations[i].threshold;
     }
@@ -106,8 +105,8 @@ has_thresholds(const struct generation *generations)
     return equal;
 }
 
-/* The permanent generation lies right behind the others, or behind the pointer `generation0`, which is aligned as
- * pointers are and leads to the youngest one. */
+/* The permanent generation is right behind the others, or behind the pointer `generation0`, which has a pointer's
+ * alignment and points to the youngest one. */
 static struct link *
 find_frozen(struct generation *generations)
 {
@@ -118,7 +117,7 @@ find_frozen(struct generation *generations)
     return (struct link *)(word == (uintptr_t)generations ? pointer + sizeof(void *) : behind);
 }
 
-/* What a new object is linked to, if that is a ring's head. */
+/* The ring's head that a new object is linked to; NULL if it cannot be read. */
 static struct generation *
 youngest(void)
 {
@@ -130,7 +129,7 @@ youngest(void)
     struct link *link = PLUS_AT(PLUS_FACT_GC_RINGS, (struct link *)probe - 1), own, behind;
     struct generation *head = NULL, copy[GENERATIONS + 1];
 
-    /* And that there are as many rings behind the head as have to be looked at. */
+    /* The memory of all rings behind the head must be readable too. */
     if (read_link(link, &own) && read_link(next_of(&own), &behind) && prev_of(&behind) == link &&
         plus_read_memory((uintptr_t)next_of(&own), copy, sizeof copy)) {
         head = (struct generation *)next_of(&own);
@@ -139,7 +138,7 @@ youngest(void)
     return head;
 }
 
-/* In this order: each check makes the next one safe. */
+/* The order matters: each check makes the next one safe. */
 static void
 find_rings(void)
 {
@@ -177,7 +176,7 @@ plus_probe_gc_rings(void)
 
 /* Guarded by the GIL. */
 static struct {
-    unsigned begun; /* so many beginnings without an end */
+    unsigned begun; /* number of beginnings without an end */
     PyObject **objects;
     size_t count;
     struct plus_granules addresses;
@@ -198,8 +197,8 @@ clear_listing(void)
     listing.count = 0;
 }
 
-/* A new list, or NULL without an exception.  Not by a function that somebody has put there: what that returns may be
- * held by its list alone. */
+/* A new list, or NULL without an exception.  A replacement of gc.get_objects is not called: its result may hold the
+ * only reference to an object. */
 static PyObject *
 get_objects(void)
 {
@@ -216,7 +215,7 @@ get_objects(void)
     return list;
 }
 
-/* An object that is being freed has no reference but that of the list, and would be freed again with it. */
+/* An object that is being freed has no reference but the list's, and would be freed again with the list. */
 static void
 take_from_list(PyObject *list, Py_ssize_t i)
 {

@@ -1,25 +1,23 @@
-/* Whether a count of references that is set as the interpreter sets it is left alone.
+/* The proof that a reference count with the interpreter's immortal value is left alone.
  *
- * What is written is a word of the object, so the order matters: that it is the count is seen first, by letting the
- * interpreter's own functions change it.  Then an object is made immortal that was made for it, and all four ways in
- * which a count changes (the macros, which are compiled into this extension, and the functions, which the interpreter
- * was compiled with) must leave it.
+ * The proof writes a word of an object, so the order matters: first the interpreter's own functions change the count,
+ * which shows that the word is the count.  Then a new object is made immortal, and all four ways of changing a count
+ * (the macros, compiled into this extension, and the functions, compiled into the interpreter) must leave it unchanged.
  *
  *     3.12, 3.13    the low half of the count is all ones: an increment would overflow, and is not stored
- *     3.14, 3.15    its two top bits; and a flag, for which stack references ask
+ *     3.14, 3.15    its two top bits are set; and a flag, which stack references read
  *
- * The probe's object is leaked.  It could be freed only by taking the count back, as plus_immortal_undo() does, which
- * would be a second thing to prove.
+ * The probe's object is leaked.  Freeing it would mean restoring the count, as plus_immortal_undo() does, which would
+ * be a second thing to prove.
  *
- * None is looked at as well, whose count is not exactly what it was: extensions that were compiled before 3.12 count
- * it. */
+ * None is checked too, but not for the exact count: extensions that were compiled before 3.12 change it. */
 #include "immortal.h"
 
 #include "../facts/probes.h"
 
 #ifdef PLUS_HAS_IMMORTAL
 
-/* Before anything is written: the count is where it is known to be. */
+/* True if the reference count is at its expected place; nothing is written. */
 static bool
 count_is_there(PyObject *op)
 {
@@ -27,7 +25,7 @@ count_is_there(PyObject *op)
     Py_ssize_t before = Py_REFCNT(op);
     bool there = at->ob_refcnt == before;
 
-    Py_IncRef(op); /* the function, which the interpreter has compiled */
+    Py_IncRef(op); /* the function, compiled into the interpreter */
     there &= at->ob_refcnt == before + 1;
     Py_DecRef(op);
     return there && at->ob_refcnt == before;
@@ -49,11 +47,11 @@ counts_stay(PyObject *op)
 const char *
 plus_probe_immortal(void)
 {
-    /* Not exactly, see above. */
+    /* Not compared exactly, see above. */
     if (Py_REFCNT(Py_None) < (Py_ssize_t)(PLUS_IMMORTAL_COUNT / 2)) {
         return "None is not immortal";
     }
-    PyObject *probe = PyBytes_FromString("cpythonplus"); /* leaked, as it has to be */
+    PyObject *probe = PyBytes_FromString("cpythonplus"); /* leaked, see above */
     if (probe == NULL) {
         return "out of memory";
     }

@@ -1,7 +1,6 @@
-/* Objects whose references are not counted: from 3.12 on, and not on a free-threaded build, whose counts work
- * otherwise.
+/* Objects whose references are not counted: from 3.12 on, and not on a free-threaded build, which counts differently.
  *
- * All with the GIL held.  For whom plus_immortal_refusal() is NULL.
+ * Callers hold the GIL and have checked that plus_immortal_refusal() is NULL.
  */
 #ifndef PLUS_INTERP_IMMORTAL_H
 #define PLUS_INTERP_IMMORTAL_H
@@ -14,18 +13,18 @@
 #define PLUS_HAS_IMMORTAL 1
 #endif
 
-/* NULL, or why nothing can be made immortal here: PLUS_FACT_IMMORTAL, and that a version has it at all. */
+/* NULL, or the reason why no object can be made immortal: PLUS_FACT_IMMORTAL, or a version or build without it. */
 const char *
 plus_immortal_refusal(void);
 
 #ifdef PLUS_HAS_IMMORTAL
 
 #if PY_VERSION_HEX >= 0x030E0000
-/* The interpreter's stack references ask for this flag and not for the count. */
+/* The interpreter's stack references read this flag and not the count. */
 #define PLUS_IMMORTAL_FLAG 1u
 #define PLUS_IMMORTAL_COUNT (UINT32_C(3) << 30)
 #else
-/* The low half exactly this: then an increment finds that it would overflow, and stores nothing. */
+/* The low half of the count has exactly this value: an increment would overflow, and is not stored. */
 #define PLUS_IMMORTAL_COUNT UINT32_MAX
 #endif
 
@@ -40,11 +39,11 @@ plus_immortal_is(PyObject *op)
 #endif
 }
 
-/* A debug build of the interpreter asserts wherever it meets a string that it is mortal unless its interned state says
- * otherwise (unicode_check_consistency), and when it interns one that is not interned that it is mortal.  So strings
- * that are not interned stay mortal there, and the others change their state.  Other builds ask for the state at two
- * places: when a string's count gets to zero, and when the interpreter is done and frees the interned ones.  There it
- * had better look mortal: what is immortal still refers to it. */
+/* A debug build of the interpreter asserts that a string is mortal unless its interned state says otherwise
+ * (unicode_check_consistency), and that a string is mortal when it is interned.  So strings that are not interned stay
+ * mortal there, and the state of the others is changed.  Other builds read the state at two places: when a string's
+ * count becomes zero, and when the interpreter ends and frees the interned strings.  There the state must be that of a
+ * mortal string: immortal objects still refer to it. */
 static inline bool
 plus_immortal_may_be(PyObject *op)
 {
@@ -80,7 +79,7 @@ plus_immortal_make(PyObject *op)
     plus_immortal_set_interned_state(op, SSTATE_INTERNED_IMMORTAL);
 }
 
-/* Back to as many references as it had when it was made immortal. */
+/* Make the object mortal again, with the reference count that it had before. */
 static inline void
 plus_immortal_undo(PyObject *op, Py_ssize_t count)
 {

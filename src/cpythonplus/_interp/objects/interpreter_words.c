@@ -1,13 +1,13 @@
-/* Where the fields of an interpreter's state lie changes with each version and sometimes with a patch release; in which order
- * a few of them lie does not:
+/* The offsets of the fields of an interpreter's state change with each version and sometimes with a patch release.  The
+ * order of a few of them does not:
  *
  *     atexit       the address of an array, then how many of it are in use, and how many there is room for (32 bits each).
  *                  The array has addresses of a function, its arguments and its keywords.  3.14 has a list.
  *     monitoring   functions by tool and event, then the names of the tools
  *     classes      the address of a static class, then a few words of what it has in this interpreter
  *
- * Why not by the private headers: a field that is read at a wrong place has to be compared with what is known all the same,
- * and then the place itself says nothing more. */
+ * Why not by the private headers: the value that is read has to be verified in any case, and then the offset adds
+ * nothing. */
 #include "interpreter_words.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "../../_base/memory/own_memory.h"
 #include "../../_base/memory/page.h"
 
-#define MOST_BYTES ((size_t)1 << 20) /* of a state; 3.12 has pymalloc's in it */
+#define MOST_BYTES ((size_t)1 << 20) /* of a state, which contains pymalloc's from 3.12 on */
 #define MOST_CALLBACKS (1u << 20)
 #define MOST_EVENTS 24
 #define TOOLS 8
@@ -55,7 +55,7 @@ struct callback {
     uintptr_t function, arguments, keywords;
 };
 
-/* Whether it is an array of so many callbacks, of which some may be taken out. */
+/* True if it is an array of `count` callbacks, some of which may have been removed. */
 static bool
 read_callbacks(uintptr_t array, unsigned count, uintptr_t *addresses, struct callback *callbacks)
 {

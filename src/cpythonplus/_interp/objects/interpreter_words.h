@@ -1,9 +1,10 @@
-/* Words of the interpreter's own state: each may be the address of an object, or anything else.
+/* Words of the interpreter's own state: each may be the address of an object, or any other value.
  *
- * Nothing here relies on where a field lies.  The state is copied through the kernel, and what is found in it is found by what
- * it says: the caller compares a word with the objects that it knows, and follows none before.
+ * No offset of a field is relied on.  The state is copied through the kernel, and a field is recognised by its
+ * contents: the caller compares a word with the objects that it knows, and follows no pointer before.
  *
- * The GIL must be held, and stays so.  Makes no object; takes memory of copy_memory.h: to be used in a copy of the process. */
+ * The GIL must be held, and stays so.  Makes no object; takes memory from copy_memory.h: for use in a copy of the
+ * process. */
 #ifndef PLUS_INTERP_INTERPRETER_WORDS_H
 #define PLUS_INTERP_INTERPRETER_WORDS_H
 
@@ -14,28 +15,30 @@ struct plus_interpreter_words {
     size_t count;
 };
 
-/* Whether a word is the address of an object that somebody beside the objects on the heap holds. */
+/* True if a word is the address of an object with references from outside the objects on the heap. */
 typedef bool (*plus_is_held)(uintptr_t word, void *arg);
 
-/* Those of this interpreter, and what lies behind them; none where they cannot be read.  0, or -ENOMEM. */
+/* Read the words of this interpreter's state and of the memory behind it; none if they are unreadable.  0, or
+ * -ENOMEM. */
 int
 plus_interpreter_words_read(struct plus_interpreter_words *state);
 
-/* Asks about each word. */
+/* Call `ask` for each word. */
 void
 plus_interpreter_words_ask(const struct plus_interpreter_words *state, plus_is_held ask, void *arg);
 
-/* Up to 3.13: asks about the functions that atexit is to call, and their arguments; `callbacks` is atexit._ncallbacks(). */
+/* Up to 3.13: call `ask` for atexit's functions and their arguments; `callbacks` is atexit._ncallbacks(). */
 void
 plus_exit_callbacks_ask(const struct plus_interpreter_words *state, unsigned callbacks,
                         plus_is_held ask, void *arg);
 
-/* From 3.12 on: asks about what may be the functions of sys.monitoring.  names: of tools 0 to 5, NULL for none, and at least one. */
+/* From 3.12 on: call `ask` for words that may be the callbacks of sys.monitoring. names: those of tools 0 to 5, NULL
+ * for none, at least one of them set. */
 void
 plus_monitoring_callbacks_ask(const struct plus_interpreter_words *state, PyObject *const names[6],
                               plus_is_held ask, void *arg);
 
-/* From 3.12 on: the word behind the address of a static class that `is_wanted`; 0: none. */
+/* From 3.12 on: a word behind the address of a static class for which `is_wanted` is true; 0 if there is none. */
 uintptr_t
 plus_static_type_word(const struct plus_interpreter_words *state, const PyTypeObject *type,
                       plus_is_held is_wanted, void *arg);

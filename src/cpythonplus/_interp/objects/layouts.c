@@ -7,20 +7,19 @@
  *
  * Up to 3.12 the values are a block of their own: order | size | bytes of these | values.
  *
- * A dict's table of keys is the same in all versions: a header, one index of 1 to 8 bytes for each slot, then the
- * entries in the order of their insertion.  It is the dict's own (combined), or its class's, with the values elsewhere
- * (split).  An instance of a class that shares its names begins without a dict: its values are numbered as the names
- * in its class's table are.
+ * A dict's key table is the same in all versions: a header, one index of 1 to 8 bytes for each slot, then the entries
+ * in the order of their insertion.  The table belongs to the dict (combined), or to the class, with the values
+ * elsewhere (split).  An instance of a class that shares its names begins without a dict: its values have the indexes
+ * of the names in its class's table.
  *
- * What is read is where a thing lies and how large it is: never more entries than the header has, and of a class's
- * names only as many as there are.  With the GIL held, in which nobody resizes.  Two facts, since a table can be known
- * where instances are not: inline-values rests on dict-keys.
+ * The readers read addresses and sizes: never more entries than the header has, and never more of a class's names than
+ * there are.  The GIL is held, so that no table is resized.  There are two facts, since key tables can be as expected
+ * even if instances are not: inline-values requires dict-keys.
  *
- * How much a block takes is not written down up to 3.12; it is reckoned from what the class has left
- * (values_bytes_of).
+ * Up to 3.12 the size of a values block is not stored; values_bytes_of() estimates it from the class's free names.
  *
- * Rejected: to ask an instance for its __dict__, which makes the one that is not there; __sizeof__ alone, which
- * says nothing of what an instance has beside itself. */
+ * Rejected: reading an instance's __dict__, which makes a missing dict; __sizeof__ alone, which leaves out the separate
+ * blocks of an instance. */
 #include "layouts.h"
 
 #include "../facts/facts.h"
@@ -33,7 +32,7 @@
 
 #define WORD ((Py_ssize_t)sizeof(void *))
 #define ROUND_UP(bytes) (((bytes) + WORD - 1) & ~(WORD - 1))
-#define GENERAL_KEYS 0  /* of any kind, with their hashes */
+#define GENERAL_KEYS 0  /* keys of any kind, with their hashes */
 #define LOG2_SMALLEST 3 /* Objects/dictobject.c, PyDict_LOG_MINSIZE */
 #define DICT_BYTES ((Py_ssize_t)sizeof(PyDictObject) + 2 * WORD)
 
@@ -110,9 +109,8 @@ values_bytes_for(Py_ssize_t slots)
     return ROUND_UP(slots + 2) + slots * WORD;
 }
 
-/* How many values there is room for is not written down.  It is what the class had left for keys when the
- * instance was made, which falls by one with each of its first instances; the block in front, which was made for as
- * many, tells it to within 8. */
+/* The number of values that fit is not stored.  It is the number of free names of the class when the instance was made,
+ * which falls by one with each of its first instances; the prefix, which has room for as many, gives it to within 8. */
 static Py_ssize_t
 values_bytes_of(PyObject *const *values, const struct key_table *table)
 {
@@ -188,7 +186,7 @@ plus_inline_bytes(PyObject *op)
     return values_bytes_of(values_of(op));
 }
 
-/* -1: they are in a dict. */
+/* -1 if they are in a dict. */
 static Py_ssize_t
 inline_count(PyObject *op)
 {
@@ -210,7 +208,7 @@ managed_dict(PyObject *op)
     return ((PyObject **)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-3];
 }
 #else
-/* NULL if there is a dict instead, or nothing yet. */
+/* NULL if there is a dict instead, or no attribute yet. */
 static PyObject *const *
 values_of(PyObject *op)
 {
@@ -231,7 +229,7 @@ plus_inline_bytes(PyObject *op)
     return values == NULL ? 0 : values_bytes_of(values, names_of(Py_TYPE(op)));
 }
 
-/* -1: there are none. */
+/* -1 if there are no inline values. */
 static Py_ssize_t
 inline_count(PyObject *op)
 {
@@ -244,7 +242,7 @@ static PyObject *const *
 first_value(PyObject *op, Py_ssize_t *count)
 {
     PyObject *const *values = values_of(op);
-    /* Up to 7 too many; but the class never has more names than any of its instances has room for. */
+    /* Up to 7 too many, but the class never has more names than fit into any of its instances. */
     *count = values == NULL ? 0 : ((const uint8_t *)values)[-1] - 2;
     return values;
 }
@@ -301,7 +299,8 @@ PyObject *
 plus_class_dict(PyTypeObject *type)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    PyObject *dict = PyType_GetDict(type); /* a built-in class has another in each interpreter */
+    /* A built-in class has a different dict in each interpreter. */
+    PyObject *dict = PyType_GetDict(type);
 
     Py_XDECREF(dict);
     return dict;
@@ -337,7 +336,7 @@ plus_class_attribute(PyTypeObject *type, const char *name)
     return value;
 }
 
-/* Only classes on the heap have what a program gives them. */
+/* Only heap classes can get attributes from a program. */
 static bool
 has_plain_names(PyTypeObject *type)
 {
@@ -358,7 +357,7 @@ plus_class_has_plain_names(PyTypeObject *type)
     return plain;
 }
 
-/* ---- how well that is used ------------------------------------------------------------------------ */
+/* ---- memory use of dicts and sets ----------------------------------------------------------------- */
 
 bool
 plus_type_shares_keys(PyTypeObject *type)
@@ -402,7 +401,7 @@ plus_attributes_of(PyObject *op, struct plus_attributes *attributes)
     }
 }
 
-/* A name that came by update() or from a file may be another object with the same text. */
+/* A name from update() or a file may be another object with the same text. */
 static bool
 is_shared_name(PyObject *name, const struct key_table *names)
 {
@@ -432,7 +431,7 @@ plus_dict_has_shared_names(PyObject *dict, PyTypeObject *type)
     return true;
 }
 
-/* As dict(other) makes it. */
+/* The size that dict(other) would choose. */
 static int
 log2_size_for(Py_ssize_t entries)
 {
@@ -449,7 +448,7 @@ read_dict(const PyDictObject *dict, struct plus_table *table)
 {
     const struct key_table *keys = keys_of(dict);
 
-    /* Empty dicts have one that is the interpreter's, split ones have their class's. */
+    /* Empty dicts share the interpreter's table, split ones have their class's. */
     if (dict->ma_values != NULL || keys->owners != 1) {
         return false;
     }
@@ -464,7 +463,7 @@ read_dict(const PyDictObject *dict, struct plus_table *table)
     return true;
 }
 
-/* As set(other) makes it (Objects/setobject.c, 'set_table_resize'). */
+/* The size that set(other) would choose (Objects/setobject.c, 'set_table_resize'). */
 static Py_ssize_t
 set_slots_for(Py_ssize_t entries)
 {
@@ -473,7 +472,7 @@ set_slots_for(Py_ssize_t entries)
     while (entries * 5 >= (PySet_MINSIZE - 1) * 3 && slots <= entries * 2) {
         slots *= 2;
     }
-    return slots > PySet_MINSIZE ? slots : 0; /* so few lie in the object */
+    return slots > PySet_MINSIZE ? slots : 0; /* up to PySet_MINSIZE slots are in the object */
 }
 
 static bool
@@ -501,7 +500,7 @@ plus_table_of(PyObject *op, struct plus_table *table)
     return PyAnySet_Check(op) && read_set((PySetObject *)op, table);
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 static bool
 can_read(const void *address, size_t size)
@@ -511,7 +510,7 @@ can_read(const void *address, size_t size)
     return size <= sizeof(copy) && plus_read_memory((uintptr_t)address, copy, size);
 }
 
-/* With `count` entries, whose keys are strings or numbers. */
+/* Compare a dict of `count` entries, whose keys are strings or numbers. */
 static bool
 keys_fit(long count, bool strings)
 {
@@ -539,7 +538,7 @@ keys_fit(long count, bool strings)
     return fits;
 }
 
-/* Of an instance that has the attributes `first` and `second`, and no dict. */
+/* Compare an instance that has the attributes `first` and `second`, and no dict. */
 static bool
 attributes_fit(PyObject *op, PyObject *first, PyObject *second)
 {

@@ -1,15 +1,15 @@
 /* The fields are those of numpy's public header (`PyArrayObject_fields` and the beginning of `PyArray_Descr` in
- * numpy/core/include/numpy/ndarraytypes.h), which C extensions are compiled against, from numpy 1.7 to 2.x.  They are tried out all the same:
- * numpy is not linked with, and another module may have its name.
+ * numpy/core/include/numpy/ndarraytypes.h), which C extensions are compiled against, from numpy 1.7 to 2.x.  They are
+ * verified all the same: we do not link with numpy, and another module may have its name.
  *
- * Rejected: the attribute `base`, which makes references and runs code of subclasses. */
+ * Rejected: reading the attribute `base`, which makes references and runs code of subclasses. */
 #include "numpy_arrays.h"
 
 #include "layouts.h"
 
 #define OWNS_DATA 0x4 /* NPY_ARRAY_OWNDATA */
 #define DOUBLES 12    /* NPY_DOUBLE */
-#define OBJECTS 17    /* NPY_OBJECT: a pointer each, which no type of a user's own is */
+#define OBJECTS 17    /* NPY_OBJECT: an array of pointers; user-defined types have other numbers */
 
 struct array {
     PyObject_HEAD char *data;
@@ -23,7 +23,7 @@ struct array {
 struct descr {
     PyObject_HEAD PyTypeObject *type;
     char kind, character, byte_order, flags;
-    int number; /* of the kind of element */
+    int number; /* of the element type */
 };
 
 getbufferproc plus_numpy_array_getbuffer;
@@ -38,7 +38,7 @@ plus_numpy_array_visit(PyObject *op, visitproc visit, void *arg)
         array->descr->number != OBJECTS || array->data == NULL) {
         return 0;
     }
-    /* Whoever owns its data has all of them in a row. */
+    /* The data of an array that owns it are contiguous. */
     Py_ssize_t count = 1;
 
     for (int i = 0; i < array->dimensions; i++) {
@@ -50,7 +50,7 @@ plus_numpy_array_visit(PyObject *op, visitproc visit, void *arg)
     return 0;
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
 static bool
 is_as_said(PyObject *numbers, PyObject *view)
@@ -90,7 +90,7 @@ is_known(PyTypeObject *type)
     return known;
 }
 
-/* Borrowed; NULL: it is not imported, or only begins to be.  Read from its namespace, which runs no code. */
+/* Borrowed; NULL if numpy is not imported, or only partly.  Read from its namespace, which runs no code. */
 static PyTypeObject *
 array_type(void)
 {

@@ -1,17 +1,17 @@
-/* What numpy's arrays refer to, which they tell nobody: the collector does not know them.
+/* The references of numpy's arrays, which have no tp_traverse.
  *
- * A view keeps the array that it looks into (`base`), however small the part; an array of objects keeps these. */
+ * A view keeps its base array (`base`), however small the part; an array of objects keeps these. */
 #ifndef PLUS_INTERP_NUMPY_ARRAYS_H
 #define PLUS_INTERP_NUMPY_ARRAYS_H
 
 #include "../../_base/compat.h"
 
-/* Makes two small arrays the first time that numpy is there, and finds out whether arrays are as its header files say;
- * where they are not, or in an interpreter without numpy, no object is an array.  With the GIL held. */
+/* Find out whether arrays have the layout of numpy's header files; makes two small arrays when numpy is first found.
+ * If they have not, or in an interpreter without numpy, no object counts as an array.  GIL held. */
 void
 plus_numpy_arrays_learn(void);
 
-/* Subclasses inherit it; NULL: no object is an array. */
+/* Subclasses inherit it; NULL if no object counts as an array. */
 extern getbufferproc plus_numpy_array_getbuffer;
 
 static inline bool
@@ -21,7 +21,7 @@ plus_is_numpy_array_type(const PyTypeObject *type)
            type->tp_as_buffer->bf_getbuffer == plus_numpy_array_getbuffer;
 }
 
-/* As plus_referents_visit(), of an instance of such a type. */
+/* As plus_referents_visit(), for an instance of such a type. */
 int
 plus_numpy_array_visit(PyObject *array, visitproc visit, void *arg);
 

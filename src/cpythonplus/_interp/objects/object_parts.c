@@ -8,7 +8,8 @@
 
 #define WORD ((Py_ssize_t)sizeof(void *))
 
-/* Whether `type` has the method of `base`; one written in Python says nothing of memory, and is not asked. */
+/* True if `type` has the __sizeof__ of `base`.  A method written in Python is not called: it says nothing about
+ * memory. */
 static bool
 is_measured_as(PyTypeObject *type, PyTypeObject *base)
 {
@@ -34,7 +35,7 @@ measure_of(PyTypeObject *type)
         return PLUS_TOLD;
     }
     if (PyType_HasFeature(type, Py_TPFLAGS_LONG_SUBCLASS)) {
-        return type == &PyBool_Type ? PLUS_FIXED : PLUS_INT; /* whose basic size has the digit */
+        return type == &PyBool_Type ? PLUS_FIXED : PLUS_INT; /* its basic size includes the digit */
     }
     if (PyType_HasFeature(type, Py_TPFLAGS_UNICODE_SUBCLASS)) {
         return PLUS_STR;
@@ -50,7 +51,7 @@ measure_of(PyTypeObject *type)
     if (PyType_IsSubtype(type, &PySet_Type) || PyType_IsSubtype(type, &PyFrozenSet_Type)) {
         return PLUS_SET;
     }
-    if (type == &PyCode_Type) { /* its method adds what debuggers attach */
+    if (type == &PyCode_Type) { /* its __sizeof__ adds data that debuggers attach */
         return PLUS_ITEMS;
     }
     if (!is_measured_as(type, &PyBaseObject_Type)) {
@@ -75,7 +76,7 @@ plus_measuring_of(PyTypeObject *type)
     how.fixed_bytes = type->tp_basicsize + front_bytes(type);
     how.inline_values =
         plus_fact_refusal(PLUS_FACT_INLINE_VALUES) == NULL && plus_has_inline_values(type);
-    /* Room for one more than is asked for (PyType_GenericAlloc), which built-in types do without. */
+    /* PyType_GenericAlloc leaves room for one more item; built-in types do not use it. */
     how.extra_items = type->tp_itemsize > 0 && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE);
     return how;
 }
@@ -94,7 +95,7 @@ digits_of(PyObject *op)
     return digits;
 }
 
-/* A small one is given the size of the C type, which ends on a whole word. */
+/* A small int has the size of the C type, which ends on a whole word. */
 static Py_ssize_t
 int_bytes(const struct plus_measuring *how, PyObject *op)
 {
@@ -112,7 +113,7 @@ items_bytes(const struct plus_measuring *how, PyObject *op)
     return how->fixed_bytes + (how->extra_items ? (items + WORD - 1) & ~(WORD - 1) : items);
 }
 
-/* The characters lie behind the header, but in an instance of a derived class. */
+/* The characters follow the header, except in an instance of a derived class. */
 static void
 measure_str(const struct plus_measuring *how, PyObject *op, struct plus_parts *parts)
 {
@@ -140,7 +141,7 @@ set_table_bytes(const PySetObject *set)
     return set->table == set->smalltable ? 0 : (set->mask + 1) * (Py_ssize_t)sizeof(setentry);
 }
 
-/* list.sort() says -1 meanwhile. */
+/* list.sort() sets `allocated` to -1 meanwhile. */
 static Py_ssize_t
 list_table_bytes(const PyListObject *list)
 {
@@ -187,9 +188,9 @@ plus_parts_of(const struct plus_measuring *how, PyObject *op)
     return parts;
 }
 
-/* ---- whether it is so ----------------------------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
-/* What sys.getsizeof() has for it; -1 with an exception. */
+/* The result of sys.getsizeof(); -1 with an exception. */
 static Py_ssize_t
 size_told(PyObject *op)
 {
@@ -209,7 +210,7 @@ size_fits(PyObject *op)
 
     Py_ssize_t size = parts.object + parts.table + parts.values;
 
-    /* A small number takes a whole word more than it says. */
+    /* A small int takes a whole word more than its __sizeof__. */
     return (size + WORD - 1) / WORD == (size_told(op) + WORD - 1) / WORD;
 }
 

@@ -1,19 +1,18 @@
-/* How the empty pools are found: by asking for them.  Where pymalloc's lists begin is known to it alone, and a
- * pool that is found by looking at memory may be something else that looks like one.  But a request of a size
- * of which no half-used pool is left gets the first block of an empty pool, whatever the version; and while the
- * arena allocator (which has a public setter) refuses new arenas, the requests go on until no empty pool is left
- * anywhere.  So all that is changed here belongs to blocks that pymalloc itself gave to this function.
+/* Empty pools are found by requesting blocks.  The heads of pymalloc's lists are private, and memory that looks like a
+ * pool may be other data.  But if no half-used pool of a size is left, a request of that size gets the first block of
+ * an empty pool in each version.  The arena allocator (which has a public setter) refuses new arenas meanwhile, so the
+ * requests go on until no empty pool is left.  So only memory of blocks that pymalloc gave to this function is changed.
  *
  *     1. take     one block of each empty pool; then its header says that it has one more and none behind that,
  *                 which the second request takes: full by two blocks, without a touch of its other pages
- *     2. free     both: the pool is empty again and in its arena's list; arenas that are empty now wait for 4
+ *     2. free     both: the pool is empty again and in its arena's list; empty arenas wait for step 4
  *     3. forget   szidx says that the pool was never carved, as in a new arena: obmalloc carves it anew, so
  *                 nothing reads what stood behind the header, and the pages behind the first one can go
  *     4. unmap    the arenas that waited
  *
- * Rejected: to write to the arenas' own records (they can be found only by symbols that differ from version to
- * version), and to give the first page back as well (it holds the link to the next empty pool).
- * After Objects/obmalloc.c, `struct pool_header`, allocate_from_new_pool() and insert_to_freepool(), 3.11 to 3.15. */
+ * Rejected: writing to the arenas' own records (they can be found only by symbols that differ from version to version),
+ * and giving the first page back as well (it holds the link to the next empty pool).  After Objects/obmalloc.c, `struct
+ * pool_header`, allocate_from_new_pool() and insert_to_freepool(), 3.11 to 3.15. */
 #define _GNU_SOURCE
 #include "pool_pages.h"
 
@@ -23,13 +22,13 @@
 #include "../../_base/memory/page.h"
 #include "pools.h"
 
-/* The largest: few blocks to a half-used pool, all of which have to be taken. */
+/* The largest size: the fewest blocks of half-used pools have to be taken. */
 #define BLOCK_BYTES PLUS_LARGEST_BLOCK
 #define SIZE_INDEX (BLOCK_BYTES / PLUS_BLOCK_STEP - 1u)
 #define NEVER_CARVED 0xffffu
 #define FIRST_BLOCK sizeof(struct plus_pool_header)
 
-/* What one call works with. */
+/* The state of one call. */
 struct taking {
     struct plus_pool_request request;
     void **half_used; /* blocks of pools that were not empty, linked through themselves */
@@ -40,9 +39,9 @@ struct taking {
     size_t count, room;
 };
 
-/* ------------------------------------------------------------------------------------------------
- * The arena allocator, while a call lasts.  All under the GIL; an interpreter with a GIL of its own goes through
- * these too, and by `working` to the real one.
+/* ------------------------------------------------------------------------------------------------ The arena allocator
+ * during a call.  Guarded by the GIL; an interpreter with a GIL of its own calls these functions too, and `working`
+ * leads it to the real allocator.
  */
 static PyObjectArenaAllocator real;
 static _Thread_local bool working;
@@ -60,7 +59,7 @@ refuse_arena(void *context, size_t size)
     return NULL;
 }
 
-/* A pool of it may still be in the list of this call, so its memory stays for the moment. */
+/* A pool of this arena may still be in the list of this call, so the memory is kept until its end. */
 static void
 keep_arena(void *context, void *address, size_t size)
 {
@@ -124,7 +123,7 @@ make_room(struct taking *this)
     return true;
 }
 
-/* Of a pool whose only block was just taken, has the next request take another one, and be the last. */
+/* Only block `first` of the pool is taken.  Make the next request take a second one, and be the pool's last. */
 static void *
 take_second(struct taking *this, struct plus_pool_header *pool, void *first)
 {
@@ -136,18 +135,18 @@ take_second(struct taking *this, struct plus_pool_header *pool, void *first)
     *second = NULL;
     pool->free_block = second;
     pool->next_offset =
-        (uint32_t)PLUS_POOL_BYTES; /* beyond last_offset: nothing is left to carve */
+        (uint32_t)PLUS_POOL_BYTES; /* beyond last_offset: no more blocks are carved */
     return PyObject_Malloc(this->request.bytes);
 }
 
-/* Takes all that is free in half-used pools of the size, then all empty pools. */
+/* Take all free blocks of half-used pools of the size, then all empty pools. */
 static void
 take(struct taking *this)
 {
     while (make_room(this)) {
         void **block = PyObject_Malloc(this->request.bytes);
 
-        /* Refused: it is from malloc, in place of a pool. */
+        /* If an arena was refused, the block is from malloc and not from a pool. */
         if (block == NULL || refused ||
             !plus_pool_has(pool_of(block), (char *)block - this->request.before, BLOCK_BYTES)) {
             PyObject_Free(block);
@@ -179,7 +178,7 @@ free_all(struct taking *this)
     }
 }
 
-/* Every one of them is still mapped: arenas wait. */
+/* Each pool is still mapped: its arena waits. */
 static size_t
 release_pages(const struct taking *this, size_t page_bytes)
 {

@@ -1,7 +1,7 @@
-/* Pages of pymalloc's empty pools, given back to the kernel.
+/* Giving pages of pymalloc's empty pools back to the kernel.
  *
- * pymalloc gives memory back by whole arenas (1 MiB): a single block in one of its 64 pools keeps them all.  Here an
- * empty pool goes back by itself, but for its first page, which has the header that links it to its arena. */
+ * pymalloc frees memory by whole arenas (1 MiB): a single block in one of its 64 pools keeps the arena.  Here the pages
+ * of a single empty pool are given back, except the first, whose header links the pool to its arena. */
 #ifndef PLUS_INTERP_POOL_PAGES_H
 #define PLUS_INTERP_POOL_PAGES_H
 
@@ -9,21 +9,21 @@
 
 enum plus_pool_pages_result {
     PLUS_POOL_PAGES_DONE,
-    PLUS_POOL_PAGES_NO_POOLS, /* objects do not come from pymalloc: PYTHONMALLOC, a profiler, another build */
-    PLUS_POOL_PAGES_UNREADABLE,  /* the kernel lets nobody look where blocks come from */
+    /* Objects do not come from pymalloc: PYTHONMALLOC, a profiler, another build. */
+    PLUS_POOL_PAGES_NO_POOLS,
+    PLUS_POOL_PAGES_UNREADABLE,  /* the kernel forbids reading the memory of blocks */
     PLUS_POOL_PAGES_LARGE_PAGES, /* a page of the kernel is as large as a pool */
     PLUS_POOL_PAGES_OTHERS,      /* called in an interpreter that is not the main one */
 };
 
 struct plus_pool_pages {
-    size_t
-        pools; /* empty ones that pymalloc keeps: all but the first page of each has no memory any more */
-    size_t arenas; /* had become empty on the way, and are unmapped */
+    size_t pools;  /* empty pools that pymalloc keeps, each with memory for its first page only */
+    size_t arenas; /* that became empty on the way and are unmapped */
 };
 
-/* Gives back what can be; *done is set for PLUS_POOL_PAGES_DONE, and is zero for all others, where nothing was
- * changed.  With the GIL held all the time: 5 to 10 ms for 100 MiB.  Runs no Python code.  What is short of
- * memory here leaves pools as they are. */
+/* Give back the pages. *done is set for PLUS_POOL_PAGES_DONE, and zero for all other results, in which case nothing was
+ * changed.  The GIL is held all the time: 5 to 10 ms for 100 MiB.  Runs no Python code.  If memory is short, the
+ * remaining pools stay as they are. */
 enum plus_pool_pages_result
 plus_pool_pages_release(struct plus_pool_pages *done);
 

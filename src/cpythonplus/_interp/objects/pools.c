@@ -1,27 +1,27 @@
-/* Whether objects come from pools as pools.h describes them.
+/* The proof that objects come from pools as pools.h describes them.
  *
- * A header cannot be told by looking from what looks like one.  But it can be followed:
+ * Data that looks like a header cannot be told from a header.  But a header can be watched:
  *
- *     1. a block is taken, until its header says that its pool has another one: at most three times
- *     2. it is given back    the header says one less, and that block first of its free ones
+ *     1. a block is taken, until its header says that its pool has another one in use: at most three times
+ *     2. it is given back    the header's count is one less, and that block is its first free one
  *     3. it is taken again   the same block comes, and the header is as it was in 1
  *
- * An empty pool would leave the list in step 2, and another one might serve step 3; so one that has another block is
- * needed, whoever has that.  All blocks are the proof's own, and none is written to.  Of the largest size, to disturb
- * the pools that are used most not at all.
+ * An empty pool would leave the list in step 2, and another one might serve step 3; so the pool must have another block
+ * in use, by any owner.  All blocks are the proof's own, and none is written to.  They are of the largest size, so that
+ * the most used pools are not disturbed.
  *
  *     request             what pymalloc gets               where the block begins
  *     512 bytes           512                              where the pointer says
  *     480, with hooks     512: two words before, two       two words before what the pointer says
  *                         behind (PYTHONMALLOC=debug)
  *
- * Another allocator's block may lie at the start of a mapping, so that there is nothing where a header would be: read
+ * Another allocator's block may begin a mapping, so that there is no memory at the place of a header: it is read
  * through the kernel.
  *
- * The fact is proven once.  Who writes to headers (pool_pages.c) asks plus_pools_serve() again, and who takes blocks
- * for good (prefork) reads each pool's header: a program may exchange the allocator in between.
+ * The fact is proven once.  A program may exchange the allocator later.  So code that writes to headers (pool_pages.c)
+ * calls plus_pools_serve() again, and code that takes blocks for good (prefork) reads each pool's header.
  *
- * Rejected: to take blocks until two in a row are of one pool.  In a process that has run for long each of many pools
+ * Rejected: taking blocks until two in a row are of one pool.  In a process that has run for long each of many pools
  * has one free block. */
 #include "pools.h"
 
@@ -42,9 +42,9 @@ plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count)
     return plus_read_ranges(headers_at, count, headers);
 }
 
-/* ---- whether pools are as they are known ---------------------------------------------------------- */
+/* ---- proof ---------------------------------------------------------------------------------------- */
 
-/* What PYTHONMALLOC=debug has before and behind a block. */
+/* The words that PYTHONMALLOC=debug puts before and behind a block. */
 #define HOOK_BEFORE_BYTES ((uintptr_t)2 * sizeof(size_t))
 #define HOOK_BYTES ((size_t)4 * sizeof(size_t))
 
@@ -55,7 +55,7 @@ plus_pool_read(const void *block, size_t block_bytes, struct plus_pool_header *h
            plus_pool_has(header, block, block_bytes);
 }
 
-/* `block`, which was just taken of a pool that has another one, is given back and comes again. */
+/* Give back `block`, which was just taken from a pool with another block in use, and take it again. */
 static bool
 header_follows(char **block, const struct plus_pool_header *both,
                const struct plus_pool_request *request)
@@ -63,7 +63,7 @@ header_follows(char **block, const struct plus_pool_header *both,
     struct plus_pool_header one, again;
     char *begin = *block - request->before;
 
-    /* Of a pool that was not emptied by that: it stays in the list, and is the first one there. */
+    /* The pool does not become empty: it stays in the list, and is its first one. */
     PyObject_Free(*block);
     bool follows = plus_pool_read(begin, PLUS_LARGEST_BLOCK, &one) &&
                    one.taken == both->taken - 1 && one.free_block == begin;

@@ -1,6 +1,6 @@
-/* pymalloc, as far as it has to be known from outside: blocks of one size lie in a pool, 16 KiB that begin at a
- * multiple of 16 KiB with a header, which counts the blocks that are taken.  (Objects/obmalloc.c, 'pool_header'; the
- * same from 3.11 to 3.15.)  Pools change only while somebody has the GIL. */
+/* pymalloc's pools: blocks of one size are in a pool, 16 KiB that begin at a multiple of 16 KiB with a header, which
+ * counts the blocks in use.  (Objects/obmalloc.c, 'pool_header'; the same from 3.11 to 3.15.) Pools change only while a
+ * thread holds the GIL. */
 #ifndef PLUS_INTERP_POOLS_H
 #define PLUS_INTERP_POOLS_H
 
@@ -30,28 +30,28 @@ plus_pool_of(const void *address)
     return (uintptr_t)address & ~(PLUS_POOL_BYTES - 1);
 }
 
-/* Where the header of a pool is read. */
+/* The address to read the header of a pool at. */
 static inline uintptr_t
 plus_pool_header_at(uintptr_t pool)
 {
     return PLUS_AT(PLUS_FACT_POOLS, pool);
 }
 
-/* Bytes of each block of the pool. */
+/* The bytes of each block of the pool. */
 static inline size_t
 plus_pool_block_bytes(const struct plus_pool_header *header)
 {
     return ((size_t)header->size_index + 1) * PLUS_BLOCK_STEP;
 }
 
-/* Blocks that fit into the pool. */
+/* The number of blocks that fit into the pool. */
 static inline size_t
 plus_pool_blocks(const struct plus_pool_header *header)
 {
     return (PLUS_POOL_BYTES - sizeof(*header)) / plus_pool_block_bytes(header);
 }
 
-/* Whether it can be the header of a pool at least one of whose blocks is taken. */
+/* True if it can be the header of a pool with at least one block in use. */
 static inline bool
 plus_pool_is_used(const struct plus_pool_header *header)
 {
@@ -60,7 +60,7 @@ plus_pool_is_used(const struct plus_pool_header *header)
            header->last_offset == PLUS_POOL_BYTES - plus_pool_block_bytes(header);
 }
 
-/* Whether it is the header of a pool of blocks of `block_bytes` that `block` is one of. */
+/* True if it is the header of a pool with blocks of `block_bytes`, one of which is `block`. */
 static inline bool
 plus_pool_has(const struct plus_pool_header *header, const void *block, size_t block_bytes)
 {
@@ -70,25 +70,25 @@ plus_pool_has(const struct plus_pool_header *header, const void *block, size_t b
            offset >= sizeof *header && (offset - sizeof *header) % block_bytes == 0;
 }
 
-/* Copies the header of the pool of blocks of `block_bytes` that `block` is one of; false: it is not. Through the kernel,
- * since what another allocator gave out may lie at the beginning of a mapping. */
+/* Copy the header of the pool of `block`; false if `block` is no block of `block_bytes` in a pool.  Read through the
+ * kernel, since another allocator's block may begin a mapping. */
 bool
 plus_pool_read(const void *block, size_t block_bytes, struct plus_pool_header *header);
 
-/* What to ask PyObject_Malloc for, so that blocks of PLUS_LARGEST_BLOCK come; PYTHONMALLOC=debug asks for more. */
+/* The size to request from PyObject_Malloc for a block of PLUS_LARGEST_BLOCK; PYTHONMALLOC=debug adds to it. */
 struct plus_pool_request {
     size_t bytes;
-    uintptr_t before; /* bytes of such a block in front of what is handed out */
+    uintptr_t before; /* bytes of the block before the returned pointer */
 };
 
-/* Whether objects come from pools as they are known here, at this moment: the program may exchange the allocator.  Takes
+/* True if at this moment objects come from pools with the known layout: the program may exchange the allocator.  Takes
  * some blocks, and gives them back. */
 bool
 plus_pools_serve(struct plus_pool_request *request);
 
 #define PLUS_POOLS_AT_ONCE PLUS_RANGES_AT_ONCE
 
-/* Copies the headers of up to PLUS_POOLS_AT_ONCE pools that follow each other. */
+/* Copy the headers of up to PLUS_POOLS_AT_ONCE consecutive pools. */
 bool
 plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count);
 

@@ -105,7 +105,8 @@ plus_referents_visit(PyObject *op, visitproc visit, void *arg)
         stop = plus_numpy_array_visit(op, visit, arg);
     }
 #if PY_VERSION_HEX >= 0x030D0000
-    /* One whose values lie in the instance is left out, and is not tracked either if they are strings and numbers. */
+    /* tp_traverse leaves out a dict whose values are in the instance, and such a dict is untracked if they are strings
+     * and numbers. */
     if (stop == 0 && PyType_HasFeature(type, Py_TPFLAGS_INLINE_VALUES)) {
         PyObject *dict = plus_instance_dict(op);
         stop = dict == NULL ? 0 : visit(dict, arg);
@@ -114,8 +115,8 @@ plus_referents_visit(PyObject *op, visitproc visit, void *arg)
     return stop;
 }
 
-/* Two lists in a row: the first one's word leads to the second one's header, if no collection came in between.  That it
- * is not 0 is so for the word behind it, too. */
+/* Two lists in a row: the first one's word leads to the second one's header, if no collection came in between.  Only
+ * that is compared, for the word behind it is not 0 either. */
 static bool
 leads_to_next(void)
 {

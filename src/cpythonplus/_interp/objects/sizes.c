@@ -7,7 +7,7 @@
 PyObject *
 plus_sizeof_method(PyTypeObject *type)
 {
-    static PyObject *name; /* interned, kept for good */
+    static PyObject *name; /* interned, never freed */
 
     if (name == NULL && (name = PyUnicode_InternFromString("__sizeof__")) == NULL) {
         PyErr_Clear();
@@ -26,8 +26,8 @@ plain_bytes(PyObject *op)
     return type->tp_basicsize + (items < 0 ? -items : items) * type->tp_itemsize;
 }
 
-/* Whether a method is the interpreter's own, or numpy's.  That it is written in C is not enough: Cython's methods are,
- * and what they call may be anything.  Nor is its place: a class may have list.clear there. */
+/* True if a method is the interpreter's own, or numpy's.  A method written in C is not enough: Cython's methods are,
+ * and may call any code.  Nor is its name in the class enough: a class may have list.clear as __sizeof__. */
 static bool
 is_trusted(PyObject *method)
 {
@@ -49,7 +49,7 @@ is_trusted(PyObject *method)
     return false;
 }
 
-/* -1 if it cannot be asked, or fails. */
+/* -1 if it cannot be called, or fails. */
 static Py_ssize_t
 told_bytes(PyObject *op, PyObject *method)
 {
@@ -69,7 +69,7 @@ own_bytes(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     PyObject *method = plus_sizeof_method(type);
-    /* object's own method adds the same up, only slower. */
+    /* object's own method computes the same, only slower. */
     Py_ssize_t size =
         method == plus_sizeof_method(&PyBaseObject_Type) ? -1 : told_bytes(op, method);
 
@@ -80,15 +80,15 @@ Py_ssize_t
 plus_object_bytes(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
-    /* A method may make objects, as that of io.BytesIO does, and so may a proof.  On 3.11 that starts the collector, which
-     * moves what the caller walks along and runs any code. */
+    /* A method may make objects, as that of io.BytesIO does, and so may a proof.  On 3.11 that starts the collector,
+     * which changes the list that the caller walks along and runs any code. */
     int collects = PyGC_Disable();
     Py_ssize_t size = own_bytes(op);
 
     if (collects) {
         PyGC_Enable();
     }
-#ifndef Py_GIL_DISABLED /* there the collector has its notes in the object */
+#ifndef Py_GIL_DISABLED /* there the collector's flags are in the object */
     if (PyType_IS_GC(type)) {
         size += 2 * (Py_ssize_t)sizeof(void *);
     }

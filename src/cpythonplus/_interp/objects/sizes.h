@@ -1,4 +1,4 @@
-/* What an object takes, without running Python code. */
+/* The size of an object, found without running Python code. */
 #ifndef PLUS_INTERP_SIZES_H
 #define PLUS_INTERP_SIZES_H
 
@@ -6,18 +6,18 @@
 
 #include <stdint.h>
 
-/* Bytes of the object itself: what its type's __sizeof__ says where that is the interpreter's own, else the basic size
- * and items; with the collector's header and the words in front of instances.  Inline attribute values are not
- * in it: before 3.13 nothing public tells their size.  GIL held; no exception is left set. */
+/* The bytes of the object itself: the result of its type's __sizeof__ if that is the interpreter's own, else the basic
+ * size and items; plus the collector's header and the words in front of instances.  Inline attribute values are not
+ * included: before 3.13 no public function tells their size.  GIL held; no exception is left set. */
 Py_ssize_t
 plus_object_bytes(PyObject *op);
 
-/* __sizeof__ as the type has it, not the instance: looking there could run __getattr__.  Borrowed; NULL, without an
+/* The type's __sizeof__, not the instance's: a look-up there could run __getattr__.  Borrowed; NULL, without an
  * exception, if there is none. */
 PyObject *
 plus_sizeof_method(PyTypeObject *type);
 
-/* Whether instances have two words in front of the collector's, for values or weak references, and the dict. */
+/* True if instances have two words in front of the collector's header, for values or weak references, and the dict. */
 static inline bool
 plus_has_preheader(PyTypeObject *type)
 {
@@ -28,7 +28,7 @@ plus_has_preheader(PyTypeObject *type)
 #endif
 }
 
-/* These two words, of an instance that has them. */
+/* These two words of such an instance. */
 static inline const uintptr_t *
 plus_preheader_of(PyObject *op)
 {

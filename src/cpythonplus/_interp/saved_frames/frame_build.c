@@ -1,16 +1,16 @@
-/* Captured frames, checked and laid out; see frame_capture.h for what is captured.
+/* Check captured frames and lay them out as the interpreter's own; frame_capture.h describes a captured frame.
  *
- * What comes from a pickle is compared with the code before any of it is used: each value that the code expects is there
- * and of its kind (operand_kinds.c), the operand stack is as deep as the bytecode says that it is while the call in progress
- * goes on, and a generator in the chain is the one that the instruction below it asks.  After that nobody has the tuples but who
- * adopted them, so the readers below ask nothing again.
+ * A chain that comes from a pickle is compared with the code before any of it is used.  Each value that the code
+ * expects must be there and of its kind (operand_kinds.c), the operand stack must have the depth that the bytecode
+ * gives it during the call in progress, and a generator in the chain must be the one that the instruction below it
+ * asks.  After that only the adopter has the tuples, so the readers below check nothing again.
  *
- * An adopted frame has its code, as one of the interpreter's has: who gives the function other code meanwhile (a reloader)
- * changes the calls that follow, and no call that has begun.
+ * An adopted frame keeps its code object, as a frame of the interpreter does: if the function gets other code meanwhile
+ * (a reloader), later calls change and the calls in progress do not.
  *
- * A generator has its frame in itself.  One that is part of a chain says that it is being executed from the moment on in
- * which the chain is adopted: whoever asks it for a value gets the same answer as from the one that was captured.  It is
- * filled when the chain goes on.
+ * A generator contains its frame.  A generator of a chain is marked as being executed as soon as the chain is adopted,
+ * so that asking it for a value gives the same error as the captured one would.  Its frame is filled when the chain
+ * goes on.
  */
 #include "../frames/pyframe.h"
 
@@ -71,7 +71,8 @@ set_state(PyObject *generator, int state)
     ((PyGenObject *)generator)->gi_frame_state = (int8_t)state;
 }
 
-/* Whether the collector leaves its finaliser out: that would close it, which nobody can while it is being executed. */
+/* True tells the collector to skip the finaliser.  The finaliser would close the generator, which is impossible while
+ * it is marked as being executed. */
 static void
 set_unfinalised(PyObject *generator, bool left_out)
 {
@@ -109,7 +110,7 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
     return item;
 }
 
-/* ---- whether it can go on ------------------------------------------------------------------------ */
+/* ---- checks -------------------------------------------------------------------------------------- */
 
 static int
 bad(const char *why)
@@ -118,7 +119,7 @@ bad(const char *why)
     return -1;
 }
 
-/* Kinds and values belong together. */
+/* `kinds` and `values` must fit each other. */
 static int
 check_values(PyObject *kinds, PyObject *values)
 {
@@ -141,7 +142,8 @@ check_values(PyObject *kinds, PyObject *values)
     return there == total ? 0 : bad("values are missing, or too many");
 }
 
-/* Variables and `operands` of those before the instruction at `offset` are what the interpreter takes for granted there. */
+/* The variables and the first `operands` operands must have the kinds that the interpreter expects at the instruction
+ * at `offset`. */
 static int
 check_kinds(PyCodeObject *code, int offset, Py_ssize_t operands, PyObject *given, PyObject *values)
 {
@@ -169,7 +171,7 @@ check_kinds(PyCodeObject *code, int offset, Py_ssize_t operands, PyObject *given
     return 0;
 }
 
-/* Code of functions whose frames can be built. */
+/* Code of the functions whose frames can be built. */
 static bool
 is_plain(PyCodeObject *code, bool generators)
 {
@@ -206,7 +208,7 @@ check_item(PyObject *tuple)
                : bad("what is handled is no exception");
 }
 
-/* The value at a place of localsplus, borrowed; NULL: none. */
+/* The value at index `place` of localsplus, borrowed; NULL if that place holds none. */
 static PyObject *
 value_at(const struct plus_captured *item, int place)
 {
@@ -219,7 +221,7 @@ value_at(const struct plus_captured *item, int place)
                                                         : NULL;
 }
 
-/* What is called in `item` is `inner`, NULL: C code. */
+/* The call in progress of `item` must be a call of the frame `inner`, or of C code if `inner` is NULL. */
 static int
 check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_captured *inner)
 {
@@ -259,7 +261,7 @@ check_step(PyObject *tuple, const struct plus_captured *item, const struct plus_
     return 0;
 }
 
-/* A generator that comes again further in, where it would be asked by itself. */
+/* True if the generator of this frame occurs again further in: it would then ask itself for a value. */
 static bool
 is_there_twice(PyObject *frames, Py_ssize_t index)
 {
@@ -314,7 +316,8 @@ with_code(PyObject *tuple, PyCodeObject *code)
 PyObject *
 plus_frames_adopt(PyObject *frames)
 {
-    int collects = PyGC_Disable(); /* what was checked stays so: 3.11 collects at any allocation */
+    /* 3.11 collects at any allocation: nothing may change after the check. */
+    int collects = PyGC_Disable();
     Py_ssize_t count = check_all(frames) < 0 ? -1 : PyTuple_GET_SIZE(frames);
     PyObject *adopted = count < 0 ? NULL : PyTuple_New(count);
 
@@ -346,7 +349,8 @@ plus_frames_adopt(PyObject *frames)
 PyObject *
 plus_frames_as_captured(PyObject *frames, PyObject *error)
 {
-    int collects = PyGC_Disable(); /* they are read as they are now */
+    /* 3.11 collects at any allocation: nothing may change while frames are read. */
+    int collects = PyGC_Disable();
     Py_ssize_t count = PyTuple_GET_SIZE(frames);
     PyObject *captured = PyTuple_New(count);
 
@@ -415,7 +419,8 @@ plus_frame_begin(char *room, PyObject *function, PyCodeObject *code)
 #else
     _PyFrame_InitializeSpecials(frame, (PyFunctionObject *)Py_NewRef(function), NULL,
                                 code->co_nlocalsplus);
-    Py_SETREF(frame->f_code, (PyCodeObject *)Py_NewRef(code)); /* it took the function's */
+    /* _PyFrame_InitializeSpecials took the function's code. */
+    Py_SETREF(frame->f_code, (PyCodeObject *)Py_NewRef(code));
     for (int i = 0; i < code->co_nlocalsplus; i++) {
         frame->localsplus[i] = NULL;
     }
@@ -426,7 +431,7 @@ plus_frame_begin(char *room, PyObject *function, PyCodeObject *code)
 
 #define BUILT(frame) PLUS_AT(PLUS_FACT_FRAME_BUILDING, frame)
 
-/* Takes a reference to the value. */
+/* Put a new reference to `value` at `place`. */
 static void
 put(Frame *frame, Py_ssize_t place, char kind, PyObject *value)
 {
@@ -484,7 +489,8 @@ plus_code_replace(PyObject *code, PyObject *names)
 int
 plus_first_unit(PyCodeObject *code, int unit)
 {
-    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+    /* The original bytecode, without specialised instructions. */
+    PyObject *bytes = PyCode_GetCode(code);
 
     while (bytes != NULL && unit > 0 &&
            (unsigned char)PyBytes_AS_STRING(bytes)[2 * (unit - 1)] == EXTENDED_ARG) {
@@ -521,7 +527,7 @@ plus_frame_go_before(Frame *frame, const struct plus_captured *item)
     int unit = item->site->offset / (int)sizeof(_Py_CODEUNIT);
 
     frame->prev_instr = _PyCode_CODE(item->code) + plus_first_unit(item->code, unit) - 1;
-    if (item->site->kind == PLUS_SITE_SEND) { /* it takes what is to be sent */
+    if (item->site->kind == PLUS_SITE_SEND) { /* SEND takes the value to be sent */
         frame->localsplus[frame->stacktop++] = Py_NewRef(Py_None);
     }
 }
@@ -582,7 +588,7 @@ set_handled(PyObject *generator, PyObject *handled)
     Py_XSETREF(*there, handled == Py_None ? NULL : Py_NewRef(handled));
 }
 
-/* The instruction there is executed next. */
+/* Make the instruction at `offset` the next one to be executed. */
 static void
 stand_at(Frame *frame, PyCodeObject *code, int offset)
 {
@@ -594,7 +600,7 @@ stand_at(Frame *frame, PyCodeObject *code, int offset)
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
-/* Its handler is looked for one unit in front of what a loop begins with. */
+/* The evaluation loop searches the exception table at instr - 1. */
 void
 plus_frame_raise_at(Frame *frame, const struct plus_captured *item)
 {
@@ -643,7 +649,7 @@ plus_generator_make(PyObject *function)
         (void)bad("a generator's function makes none");
         return NULL;
     }
-    /* A generator expression takes it that it gets an iterator, or asks for one before it is one (3.15). */
+    /* A generator expression expects an iterator (up to 3.14) or any iterable (3.15); an iterator serves both. */
     PyObject *none = PyTuple_New(0), *iterable = none == NULL ? NULL : PyObject_GetIter(none);
 
     args = PyMem_Calloc((size_t)(count + named + 1), sizeof *args);
@@ -678,13 +684,14 @@ is_suspended(int state)
 #endif
 }
 
-/* The offset of the instruction that comes next, where a generator that is in that state can stand; else -1. */
+/* The offset of the next instruction if a generator in this state can be suspended there; else -1. */
 static int
 goes_on_at(PyCodeObject *code, int offset, int state)
 {
     int unit = (int)sizeof(_Py_CODEUNIT);
     int next = PY_VERSION_HEX >= 0x030D0000 ? offset : offset + unit;
-    PyObject *bytes = PyCode_GetCode(code); /* what the code keeps */
+    /* The original bytecode, without specialised instructions. */
+    PyObject *bytes = PyCode_GetCode(code);
     bool fits = false;
 
     if (bytes != NULL && next >= unit && next % unit == 0 && next < PyBytes_GET_SIZE(bytes)) {
@@ -729,7 +736,7 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
     if (next < 0 || (handled != Py_None && !PyExceptionInstance_Check(handled))) {
         return bad("a generator's state does not fit its code");
     }
-    /* It is sent one more. */
+    /* Resuming the generator pushes one more operand. */
     Py_ssize_t operands = PyBytes_GET_SIZE(kinds) - code->co_nlocalsplus;
     const uint8_t *there;
 
@@ -737,7 +744,8 @@ plus_generator_restore(PyObject *generator, PyObject *captured)
         check_kinds(code, next, operands, kinds, values) < 0) {
         return PyErr_Occurred() ? -1 : bad("a generator's operand stack is of another depth");
     }
-    set_state(generator, FRAME_EXECUTING); /* what is let go may ask it for a value */
+    /* Dropping the old values may run code that asks the generator. */
+    set_state(generator, FRAME_EXECUTING);
     clear_frame(frame);
     fill_frame(frame, kinds, values);
 #if PY_VERSION_HEX >= 0x030D0000

@@ -1,6 +1,6 @@
 /* Captured frames (frame_capture.h), checked and laid out as the interpreter's own.
  *
- * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING hold.
+ * Callers hold the GIL and have proven PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING.
  */
 #ifndef PLUS_INTERP_FRAME_BUILD_H
 #define PLUS_INTERP_FRAME_BUILD_H
@@ -9,14 +9,14 @@
 
 struct _PyInterpreterFrame;
 
-/* One captured frame; all is borrowed. */
+/* One captured frame; every field is borrowed. */
 struct plus_captured {
-    PyObject *owner, *function; /* the same, but of a generator */
+    PyObject *owner, *function; /* they differ only if the owner is a generator */
     PyObject *kinds, *values, *handled;
     PyCodeObject *code;
     int offset;
     const struct plus_call_site
-        *site; /* NULL: it goes on with the instruction at `offset` itself */
+        *site; /* NULL if the frame goes on with the instruction at `offset` itself */
 };
 
 static inline bool
@@ -25,39 +25,40 @@ plus_is_generator(PyObject *op)
     return PyGen_CheckExact(op) || PyCoro_CheckExact(op);
 }
 
-/* The same with the code that each has now, to go on with that; or NULL with ValueError that says what does not fit.  Then
- * nothing has been changed; else the generators among them are taken for being executed. */
+/* A new tuple of the frames, each with the present code of its function, to go on with that code.  If something does
+ * not fit: NULL with a ValueError that says what, and nothing has been changed.  On success the generators of the chain
+ * are marked as being executed. */
 PyObject *
 plus_frames_adopt(PyObject *frames);
 
-/* What was adopted; or NULL, with `error`: a function has other code now. */
+/* The captured form of adopted frames; NULL with `error` if a function has got other code since. */
 PyObject *
 plus_frames_as_captured(PyObject *frames, PyObject *error);
 
-/* Of adopted frames that will not go on: the generators end. */
+/* End the generators of adopted frames that will not go on. */
 void
 plus_frames_abandon(PyObject *frames);
 
-/* Of an adopted one. */
+/* One frame of an adopted chain. */
 struct plus_captured
 plus_frames_captured(PyObject *frames, Py_ssize_t index);
 
-/* Bytes that a frame takes in the room for frames; 0: a generator's. */
+/* The bytes that the frame takes in the room for frames; 0 for a generator, which contains its frame. */
 size_t
 plus_frame_bytes(const struct plus_captured *item);
 
-/* What the interpreter would have at `room` for a call of the function, when that had this code, that has not begun; nothing is
- * below it. */
+/* Build at `room` the frame of a call of the function that has not begun, as the interpreter would if the function had
+ * this code.  It has no frame below it. */
 struct _PyInterpreterFrame *
 plus_frame_begin(char *room, PyObject *function, PyCodeObject *code);
 
-/* The same, with what was captured; of a generator its own, which must not be executed.  It stands behind its call, or
- * before the instruction that comes next. */
+/* The same, with the captured state; a generator's own frame is used, and the generator must not be executed.  The
+ * frame stands behind its call, or before the next instruction. */
 struct _PyInterpreterFrame *
 plus_frame_build(const struct plus_captured *item, char *room);
 
-/* Where the frame goes on: behind the instruction, whose result is pushed; `at_end`: where a `for` or `yield from` goes on whose
- * generator has returned. */
+/* Let the frame go on behind the instruction, whose result is pushed.  With `at_end` it goes on behind the end of the
+ * `for` or `yield from`, whose generator has returned. */
 void
 plus_frame_go_behind(struct _PyInterpreterFrame *frame, const struct plus_captured *item,
                      bool at_end);
@@ -66,32 +67,34 @@ plus_frame_go_behind(struct _PyInterpreterFrame *frame, const struct plus_captur
 PyObject *
 plus_code_replace(PyObject *code, PyObject *names);
 
-/* The unit of an instruction, or of the prefixes that belong to it. */
+/* The index of the instruction's first code unit, including its EXTENDED_ARG prefixes. */
 int
 plus_first_unit(PyCodeObject *code, int unit);
 
 #if PY_VERSION_HEX >= 0x030C0000
-/* An exception comes in place of the instruction that would be next. */
+/* Make the frame raise in place of its next instruction. */
 void
 plus_frame_raise_at(struct _PyInterpreterFrame *frame, const struct plus_captured *item);
 #else
-/* The instruction itself is executed (once more). */
+/* Make the frame execute its instruction again. */
 void
 plus_frame_go_before(struct _PyInterpreterFrame *frame, const struct plus_captured *item);
 #endif
 
-/* Lets go of what one that was built refers to. */
+/* Drop every reference of a built frame. */
 void
 plus_frame_drop(struct _PyInterpreterFrame *frame);
 
 struct _PyInterpreterFrame *
 plus_generator_frame(PyObject *generator);
 
-/* A generator or coroutine of the function that has not begun, its arguments empty; NULL with an exception. */
+/* A new generator or coroutine of the function that has not begun, with placeholders as arguments; NULL with an
+ * exception. */
 PyObject *
 plus_generator_make(PyObject *function);
 
-/* Puts it where plus_generator_capture() found one.  `captured`: what that gave, or None.  0, or -1 with ValueError. */
+/* Put the generator into the state that plus_generator_capture() gave as `captured`; None means ended. 0, or -1 with
+ * ValueError. */
 int
 plus_generator_restore(PyObject *generator, PyObject *captured);
 

@@ -1,33 +1,35 @@
-/* Frames as tuples; frame_capture.h says of what.
+/* Frames as tuples; frame_capture.h describes the tuple.
  *
- * A chain is captured whole or not at all.  Between a function and the one that it called there may be
+ * A chain is captured whole or not at all.  Between a function and the function that it called there may be
  *
  *     nothing          the evaluation loop went from one to the other: a call, or a generator that a `for`, a `yield
  *                      from` or an `await` goes on with
- *     C code           which is lost when the chain goes on elsewhere.  It may be where it does nothing else than what
- *                      the loop would have done: what is called is the function that runs, or a method of it, a partial of
- *                      it, an object with it as __call__; or the iterator of the `for` is the generator that runs.
- *                      (The loop takes the way through C until a place is hot.)  Everything else is refused by name.
+ *     C code           which is lost when the chain goes on elsewhere.  It is accepted if it does only what the loop
+ *                      would have done: the callable is the function that runs, a method of it, a partial of it, or an
+ *                      object with it as __call__; or the iterator of the `for` is the generator that runs.  (The loop
+ *                      calls through C until a place is hot.)  Other C code is refused by name.
  *
- * The innermost function stands in a call of one of ours, which gives back what the tasklet gets next; or between two
- * instructions, where a watchdog's callback was called.
+ * The innermost function is either in a call of a C function of ours, which returns what the tasklet gets next, or
+ * between two instructions, in a watchdog's callback.
  *
- * The end of a `with` calls __exit__ by way of C code, too: up to 3.13 without an exception, in each version with one.
+ * The end of a `with` calls __exit__ through C code too: up to 3.13 if there is no exception, in each version if there
+ * is one.
  *
- * A class is called by C code, too, or (3.12) by a piece of the interpreter's own between the two.  Both keep the new object and
- * give it in place of what __init__ returns.  So does a Python function that is put in between (`initialise`).
+ * A class is called through C code or (3.12) through a shim frame of the interpreter.  Both keep the new object and
+ * return it in place of the result of __init__.  When the chain goes on, a Python function between the two
+ * (`initialise`) does the same.
  *
- * Operands: what the call in progress takes is not captured.  How many there are follows from the bytecode
- * (stack_depth.c), also where the frame tells its depth (3.14): the loop takes them off before it goes on with a
- * function, and C code afterwards.
+ * The operands that the call in progress takes are not captured.  Their number follows from the bytecode
+ * (stack_depth.c), even if the frame tells its depth (3.14): the loop removes them before it goes on with a function, C
+ * code afterwards.
  *
- * Up to 3.13 operands of a call that is over may have been freed while something runs that they have let go: a finaliser, a
- * callback, a generator that is closed.  So what is called where another function runs now is looked at only if somebody else is
- * found who holds it (called_by): a variable, a global or a builtin.
+ * Up to 3.13 the operands of a finished call may have been freed while code runs because they were dropped: a
+ * finaliser, a callback, a generator that is closed.  So the callable of a frame with another function above it is read
+ * only if it is found in a variable, a global or a builtin too (called_by).
  *
- * No Python code runs from the first look at a frame to the last one: it might end the tasklet whose frames these are.  So
- * names are looked for without comparisons (a key's own __eq__), the collector waits, and what an error tells of is
- * kept before it is asked for its name.
+ * No Python code runs between the first look at a frame and the last: it might end the tasklet that owns the frames.
+ * So names are searched without comparisons (a key may have its own __eq__), the collector is off, and an object that
+ * an error names is kept alive before its name is asked for.
  */
 #include "../frames/pyframe.h"
 
@@ -46,14 +48,16 @@ struct capture {
     PyObject *error;
 };
 
-/* One frame on the way from the innermost outwards. */
+/* One frame; the walk goes from the innermost outwards. */
 struct standing {
-    Frame *frame, *home; /* where it is read, and where its pointers say that it is */
+    Frame *frame, *home; /* the address to read it at, and the address that pointers hold */
     PyCodeObject *code;
     const struct plus_call_site *site;
-    bool by_c; /* C code called it */
-    int next;  /* where it stands between two instructions: of the second one, in bytes; else -1 */
-    PyObject *made; /* it initialises this, which the call of a class gives; borrowed, or NULL */
+    bool by_c; /* true if C code called it */
+    int next;  /* byte offset of the next instruction if the frame is between two; else -1 */
+    /* The object that this __init__ initialises and that the call of its class returns; borrowed,
+     * or NULL. */
+    PyObject *made;
 };
 
 static PyObject *
@@ -74,7 +78,7 @@ is_generators(const Frame *frame)
     return frame->owner == FRAME_OWNED_BY_GENERATOR;
 }
 
-/* ---- refusing by name -------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------------- */
 
 static PyObject *
 name_of(PyObject *callable)
@@ -95,7 +99,7 @@ line_of(const struct standing *at)
                             _PyInterpreterFrame_LASTI(at->frame) * (int)sizeof(_Py_CODEUNIT));
 }
 
-/* `what` is in the middle of a function; always -1. */
+/* Set the error "`what` is in the middle of a function"; always -1. */
 static int
 refuse(const struct capture *capture, const struct standing *at, const char *what)
 {
@@ -104,7 +108,7 @@ refuse(const struct capture *capture, const struct standing *at, const char *wha
     return -1;
 }
 
-/* Runs Python code: no frame is looked at after it. */
+/* Runs Python code, so no frame may be read after it. */
 static int
 refuse_call(const struct capture *capture, const struct standing *at, PyObject *callable)
 {
@@ -128,9 +132,9 @@ refuse_call(const struct capture *capture, const struct standing *at, PyObject *
     return -1;
 }
 
-/* ---- what is on the operand stack --------------------------------------------------------------- */
+/* ---- operands ----------------------------------------------------------------------------------- */
 
-/* Borrowed; NULL: nothing, or no object. */
+/* The operand, borrowed; NULL if the slot is empty or holds no object. */
 static PyObject *
 operand(const struct standing *at, int index)
 {
@@ -151,17 +155,17 @@ operand(const struct standing *at, int index)
 #endif
 }
 
-/* What the innermost one calls: it is in the middle of that. */
+/* The callable of the call in progress of the innermost frame. */
 static PyObject *
 called_at(const struct standing *at)
 {
     PyObject *lowest = operand(at, at->site->base);
 
-    /* Up to 3.12 a NULL lies below what is not a method. */
+    /* Up to 3.12 the slot below the callable holds NULL unless a method is called. */
     return PY_VERSION_HEX < 0x030D0000 && lowest == NULL ? operand(at, at->site->base + 1) : lowest;
 }
 
-/* What a `for` asks, or a SEND sends to. */
+/* The iterator of a `for`, or the receiver of a SEND. */
 static PyObject *
 asked_at(const struct standing *at)
 {
@@ -183,7 +187,7 @@ has_variable(const struct standing *at, PyObject *op)
     return false;
 }
 
-/* Whether a name finds it. */
+/* True if a global or builtin name refers to the object. */
 static bool
 has_name(const struct standing *at, PyObject *op)
 {
@@ -225,9 +229,9 @@ is_held(const struct standing *outer, const struct standing *inner, PyObject *op
 #endif
 
 #if PY_VERSION_HEX < 0x030E0000
-/* A method that nobody else holds, in a call like `super().__init__(*args)`, which goes by way of C code: that calls the
- * method's function, and gives what it returns.  A method whose call is over has been freed before what was in `args`, and
- * with it may have gone its pages: it is read by way of the kernel. */
+/* True if the callable is a bound method that only the operand stack holds, as in `super().__init__(*args)`, which C
+ * code calls: it calls the method's function and returns its result.  If that call is over, the method was freed before
+ * `args`, possibly with its memory page; so it is read through the kernel. */
 static bool
 is_bound(const struct standing *outer, const struct standing *inner)
 {
@@ -242,7 +246,7 @@ is_bound(const struct standing *outer, const struct standing *inner)
 #define is_bound(outer, inner) false
 #endif
 
-/* What `outer` calls while `inner` runs; NULL: that is not known to be there still. */
+/* The callable that `outer` calls while `inner` runs; NULL if it may have been freed. */
 static PyObject *
 called_by(const struct standing *outer, const struct standing *inner)
 {
@@ -258,7 +262,7 @@ generator_of(Frame *frame)
     return (PyObject *)_PyFrame_GetGenerator(frame);
 }
 
-/* Variables and operands that stay while a call goes on; -1: the frame does not look so. */
+/* The number of variables and operands that stay during the call; -1 if the frame contradicts it. */
 static int
 live_count(const struct standing *at)
 {
@@ -276,7 +280,8 @@ live_count(const struct standing *at)
     return kept < 0 || there < kept || there > most ? -1 : variables + kept;
 }
 
-/* Of a call: they are as a frame's that an evaluation loop goes back to, whoever called. */
+/* True if the call's operands have been taken off, so that the frame looks like one that an evaluation loop returns
+ * to. */
 static bool
 operands_are_gone(const struct standing *at)
 {
@@ -288,22 +293,23 @@ operands_are_gone(const struct standing *at)
 #endif
 }
 
-/* ---- what C code may do in between ------------------------------------------------------------- */
+/* ---- C code between two functions -------------------------------------------------------------- */
 
-/* By plus_capture_prepare(), kept for good. */
-static PyObject *partial; /* functools' class */
+/* Set by plus_capture_prepare() and never freed. */
+static PyObject *partial; /* the class functools.partial */
 static PyObject
-    *initialise; /* a function of three variables, of which the first is bound, at its first call */
+    *initialise; /* a function of three variables with the first one bound, at its first call */
 
-#define PARTIALS 8 /* within each other; one may lead to itself */
+#define PARTIALS 8 /* depth of nesting that is followed; a partial may contain itself */
 
-/* Whether calling `callable` is calling `function`, and gives what that returns. */
+/* True if calling `callable` calls `function` and returns its result. */
 static bool
 amounts_to(PyObject *callable, PyObject *function)
 {
     for (int i = 0; i < PARTIALS && callable != NULL && (PyObject *)Py_TYPE(callable) == partial;
          i++) {
-        PyObject *inner = PyObject_GetAttrString(callable, "func"); /* a field, which keeps it */
+        /* A field, which keeps its value alive. */
+        PyObject *inner = PyObject_GetAttrString(callable, "func");
 
         PyErr_Clear();
         Py_XDECREF(inner);
@@ -321,11 +327,11 @@ amounts_to(PyObject *callable, PyObject *function)
 
 #if PY_VERSION_HEX < 0x030D0000
 
-/* Partials that have `first` as their only argument. */
+/* The partials with `first` as their only argument. */
 struct partials {
     PyObject *first, *function;
-    bool leads;           /* one leads to `function`, and somebody beside the variable has it */
-    bool leads_elsewhere; /* one does not */
+    bool leads;           /* one calls `function`, and is referred to by more than the variable */
+    bool leads_elsewhere; /* one calls something else */
 };
 
 static void
@@ -375,16 +381,16 @@ has_evaluation_hook(void)
            _PyEval_EvalFrameDefault;
 }
 
-/* Up to 3.12 a call without a method has its callable right below the arguments, and C code that is called may put an
- * argument of its own there meanwhile: functools.partial does, if it has a single one.  So `callable`, what lies there (not
- * known to be there still), is that argument or is called:
+/* Up to 3.12 a call without a method has its callable right below the arguments, and C code that is called may
+ * temporarily overwrite it with an argument of its own: functools.partial does so if it has a single one.  So
+ * `callable`, the object in that slot (which may have been freed), is either that argument or the callee:
  *
- *     cannot be called        the argument
- *     a function or method    the argument, as the loop goes to functions without C code, unless somebody has hooked it
- *     anything else           either one
+ *     not callable            it is the argument
+ *     a function or method    it is the argument: the loop calls functions without C code, unless a hook is installed
+ *     anything else           it may be either
  *
- * The partial itself is nowhere but in a variable.  1: C code does nothing but call the function of `inner`; 0: ask what
- * `callable` is; -1: it cannot be told. */
+ * The partial itself is only found through a variable.  Returns 1 if C code only calls the function of `inner`, 0 if
+ * the caller has to examine `callable`, -1 if it cannot be told. */
 static int
 check_partial(const struct standing *outer, const struct standing *inner)
 {
@@ -412,7 +418,7 @@ check_partial(const struct standing *outer, const struct standing *inner)
 #define check_partial(outer, inner) 0
 #endif
 
-/* The object that `callable` has made, if that is a class and `frame` its __init__; borrowed, NULL: not so. */
+/* The object that `callable` has made, if it is a class and `frame` is its __init__; borrowed; else NULL. */
 static PyObject *
 made_by(PyObject *callable, const Frame *frame)
 {
@@ -433,9 +439,9 @@ made_by(PyObject *callable, const Frame *frame)
 }
 
 #if PY_VERSION_HEX < 0x030E0000
-/* Whether `inner` is the __exit__ that `outer` calls at the end of a `with`, without an exception.  The loop calls a bound
- * method there by way of C code, which puts the object in the method's place meanwhile: `callable` is the object.  One that
- * C code can call might be called itself, and in turn call its __exit__. */
+/* True if `inner` is the __exit__ that `outer` calls at the end of a `with` without an exception.  The loop calls the
+ * bound method through C code, which temporarily puts the object in the method's slot: `callable` is that object.  If C
+ * code can call the object itself, it might be the callee, and call its own __exit__. */
 static bool
 is_end_of_with(const struct standing *outer, const struct standing *inner, PyObject *callable)
 {
@@ -445,7 +451,7 @@ is_end_of_with(const struct standing *outer, const struct standing *inner, PyObj
     if (leaves == NULL || !PyFunction_Check(leaves) || outer->site->oparg != 2) {
         return false;
     }
-    /* One that was loaded by value is not the class's, but has its name. */
+    /* A function that was unpickled by value is not the class's, but has the same name. */
     PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(leaves);
 
     if (leaves != function_of(inner->frame) &&
@@ -465,7 +471,7 @@ is_end_of_with(const struct standing *outer, const struct standing *inner, PyObj
 #define is_end_of_with(outer, inner, callable) false
 #endif
 
-/* 0, or -1 with the error: `inner` is not called as an evaluation loop would call it. */
+/* 0, or -1 with the error if `inner` is not called as an evaluation loop would call it. */
 static int
 check_step(const struct capture *capture, const struct standing *outer, struct standing *inner)
 {
@@ -473,7 +479,8 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
         return refuse(capture, outer, "C code (an operator or attribute)");
     }
     if (outer->site->kind == PLUS_SITE_EXIT && !is_generators(inner->frame)) {
-        PyObject *leaves = operand(outer, outer->site->base); /* stays until the `with` is over */
+        /* Stays on the operand stack until the `with` is over. */
+        PyObject *leaves = operand(outer, outer->site->base);
 
         return leaves != NULL && amounts_to(leaves, function_of(inner->frame))
                    ? 0
@@ -501,7 +508,7 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     return inner->made != NULL ? 0 : refuse_call(capture, outer, callable);
 }
 
-/* The same of the C function that the innermost stands in. */
+/* The same for the C function that the innermost frame calls. */
 static int
 check_end(const struct capture *capture, const struct standing *at)
 {
@@ -554,7 +561,8 @@ check_function(const struct capture *capture, const struct standing *at)
 
 /* ---- the tuples -------------------------------------------------------------------------------- */
 
-/* What lies at a place: its kind, and a new reference, or NULL for 'n' (or without memory: with an exception). */
+/* The kind at `place`; *value becomes a new reference, or NULL if the kind is 'n' or there is no memory (with an
+ * exception). */
 static char
 take(const Frame *frame, int place, PyObject **value)
 {
@@ -576,7 +584,7 @@ take(const Frame *frame, int place, PyObject **value)
     return *value == NULL ? 'n' : 'o';
 }
 
-/* Fills kinds, and a list of values: the exact tuple follows. */
+/* Fill `kinds` and a list of values; the number of values, or -1 with an exception. */
 static int
 take_all(const Frame *frame, int count, char *kinds, PyObject **values)
 {
@@ -650,7 +658,7 @@ is_called_by_c(const Frame *frame, bool after_entry)
 #endif
 }
 
-/* What the interpreter puts between the call of a class and its __init__. */
+/* True for the shim frame that the interpreter puts between the call of a class and its __init__. */
 static bool
 is_initialising(const Frame *frame)
 {
@@ -661,7 +669,8 @@ is_initialising(const Frame *frame)
            (function == NULL || !PyFunction_Check(function));
 }
 
-/* The next Python frame from *home on, which is moved behind it.  What the one before initialises is noted in *made. */
+/* The next Python frame from *home on; *home moves behind it.  If a shim frame precedes it, *made becomes the object
+ * being initialised. */
 static bool
 next_standing(const struct plus_frames *frames, Frame **home, struct standing *at, PyObject **made)
 {
@@ -669,7 +678,7 @@ next_standing(const struct plus_frames *frames, Frame **home, struct standing *a
         frame = plus_frames_located(frames, *home);
         if (!plus_pyframe_has_begun(frame)) {
             if (made != NULL && is_initialising(frame)) {
-                *made = plus_pyframe_variable(frame, 0); /* the first operand, without variables */
+                *made = plus_pyframe_variable(frame, 0); /* operand 0: the shim has no variables */
             }
             continue;
         }
@@ -705,7 +714,7 @@ plus_capture_prepare(PyObject *function)
     return 0;
 }
 
-/* A frame of `initialise` for an object. */
+/* A captured frame of `initialise` for the object. */
 static PyObject *
 capture_made(PyObject *made)
 {
@@ -739,7 +748,8 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
     bool more = next_standing(capture->frames, &home, &inner, NULL);
 
     if (more && capture->frames->between) {
-        /* Where a jump leads; or the jump (3.13), or the one that a function begins with, which may be executed again. */
+        /* The instruction of the frame is a jump's target; or, because it may be executed again, the jump (3.13) or the
+         * RESUME of the function. */
         inner.next = plus_first_unit(inner.code, _PyInterpreterFrame_LASTI(inner.frame)) *
                      (int)sizeof(_Py_CODEUNIT);
         inner.site = NULL;
@@ -816,7 +826,7 @@ plus_generator_capture(PyObject *generator, PyObject *error)
         return NULL;
     }
     int offset = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-    int collects = PyGC_Disable(); /* as above */
+    int collects = PyGC_Disable(); /* 3.11 collects at any allocation */
     PyObject *one = captured(frame, Py_None, offset, (int)count, gen->gi_exc_state.exc_value);
     PyObject *all = one == NULL
                         ? NULL

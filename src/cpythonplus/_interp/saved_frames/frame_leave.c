@@ -1,15 +1,15 @@
 /* How a chain of frames is taken off a C stack.
  *
- * The evaluation loop, and the C code that called it, hold references that only returning lets go.  So the functions are
- * left as by an exception, but must not notice: each frame gets the code that it has without its table of handlers
- * (co_exceptiontable), and stands in front of where that can be traced.  The loop looks for a handler there, finds none, lets
- * go of variables and operands, and goes on with the frame below.  A frame that cannot be traced has no frame object made
- * and is not added to the traceback.
+ * The evaluation loop and the C code that called it hold references that they drop only when they return.  So the
+ * functions are left as by an exception, without running their handlers: each frame gets a copy of its code object
+ * without exception table (co_exceptiontable), and its instruction pointer is set before the first traceable
+ * instruction.  The loop finds no handler, drops variables and operands, and goes on with the frame below.  Such a
+ * frame gets no frame object and no entry in the traceback.
  *
- * Such a twin of a code object has the same variables and the same depth of its operand stack, which is what the loop
- * looks at on the way.  It is kept in the code object's extra space, and goes with it.
+ * The copy, a twin, has the same variables and the same depth of operand stack, which the loop reads on the way.  The
+ * twin is kept in the code object's extra space and freed with it.
  *
- * With tracers or monitoring tools there are events on the way: whoever calls refuses then.
+ * Tracers and monitoring tools would see events on the way, so callers refuse while any is active.
  */
 #include "../frames/pyframe.h"
 
@@ -32,7 +32,7 @@ drop(void *twin)
     Py_XDECREF((PyObject *)twin);
 }
 
-/* Borrowed; NULL with an exception. */
+/* The new twin, borrowed; NULL with an exception. */
 static PyObject *
 make_twin(PyCodeObject *code)
 {
@@ -42,7 +42,8 @@ make_twin(PyCodeObject *code)
     if (twin != NULL) {
         PyCodeObject *made = (PyCodeObject *)twin;
 
-        made->_co_firsttraceable = (int)Py_SIZE(made); /* so that nobody instruments it */
+        /* Nothing can be instrumented before this index. */
+        made->_co_firsttraceable = (int)Py_SIZE(made);
         if (made->co_nlocalsplus != code->co_nlocalsplus || Py_SIZE(made) != Py_SIZE(code) ||
             made->co_stacksize != code->co_stacksize || !plus_instrumentation_give_data(made) ||
             PyUnstable_Code_SetExtra((PyObject *)code, place, twin) < 0) {
@@ -52,7 +53,7 @@ make_twin(PyCodeObject *code)
     return twin;
 }
 
-/* Borrowed; NULL without an exception. */
+/* The twin, borrowed; NULL without an exception. */
 static PyObject *
 twin_of(PyCodeObject *code, bool make)
 {
@@ -89,7 +90,8 @@ set_code(Frame *frame, PyObject *twin)
 #endif
 }
 
-/* A frame object that nobody has, and that knows nothing of its own, is made again when somebody asks. */
+/* True if there is no other reference to the frame object and it holds no data of its own: the interpreter makes it
+ * anew on demand. */
 static bool
 is_idle(const PyFrameObject *object)
 {
@@ -101,8 +103,8 @@ is_idle(const PyFrameObject *object)
     return object == NULL || (Py_REFCNT(object) == 1 && object->f_trace == NULL);
 }
 
-/* The helper with which the loop of frames that have gone on begins (frame_restore.c, 3.11): it handles nothing, and cannot be
- * traced, as it is. */
+/* True for the helper at the start of the loop of restored frames (frame_restore.c, 3.11): it has no handlers and
+ * cannot be traced, so it needs no twin. */
 static bool
 is_helper(const PyCodeObject *code)
 {
@@ -145,7 +147,7 @@ plus_frames_leave(const struct plus_frames *frames)
     }
 }
 
-/* They are there as long as the call goes on, whoever holds them: the operand stack, or up to 3.11 the loop's variables. */
+/* The operands live as long as the call goes on: the operand stack holds them, or up to 3.11 the loop's C variables. */
 PyObject *
 plus_frames_call_operands(const struct plus_frames *frames)
 {
@@ -170,7 +172,7 @@ plus_frames_call_operands(const struct plus_frames *frames)
     return all;
 }
 
-/* ---- whether it is so ---------------------------------------------------------------------------- */
+/* ---- proof --------------------------------------------------------------------------------------- */
 
 #define SOURCE                                                                                     \
     "def probe(first, look):\n"                                                                    \
@@ -189,7 +191,7 @@ raise_here(PyObject *exception, PyObject *ignored)
     Frame *below = plus_pyframe_at(top)->previous;
 
     (void)ignored;
-    /* Of the chain only the probe's own. */
+    /* Cut the chain behind the probe's frame. */
     plus_pyframe_at(top)->previous = NULL;
     bool can = plus_frames_can_leave(&frames);
     if (can) {
@@ -218,7 +220,7 @@ try_out(void)
 
         PyObject *raised = result != NULL ? NULL : plus_compat_take_exception();
         PyObject *traceback = raised == NULL ? NULL : PyException_GetTraceback(raised);
-        /* Nothing has been executed, and nobody has kept what it referred to. */
+        /* No line of the probe ran, and no reference was kept. */
         fits = raised != NULL && raised == exception && PyList_GET_SIZE(first) == 0 &&
                Py_REFCNT(first) == 1 && Py_REFCNT(call) == 1 && traceback == NULL;
         Py_XDECREF(traceback);

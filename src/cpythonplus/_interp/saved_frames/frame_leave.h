@@ -1,27 +1,28 @@
-/* Frames that an exception leaves, and nothing of them is executed any more: no `except`, no `finally`, no end of a `with`.
+/* Frames that an exception leaves without executing any more of them: no `except`, no `finally`, no end of a `with`.
  *
- * All with the GIL held, for whom PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING hold.
+ * Callers hold the GIL and have proven PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING.
  */
 #ifndef PLUS_INTERP_FRAME_LEAVE_H
 #define PLUS_INTERP_FRAME_LEAVE_H
 
 #include "../frames/frames.h"
 
-/* Makes what the other one needs; may run Python code, which does not change the chain.  False, without an exception: it
- * cannot be left so. */
+/* Prepare plus_frames_leave(); may run Python code, which does not change the chain.  False, without an exception, if
+ * the chain cannot be left so. */
 bool
 plus_frames_can_leave(const struct plus_frames *frames);
 
-/* Of a chain that can: who goes on in it has to come back with an exception at once, and that leaves all of them.  They are
- * in no traceback, and let go of what they refer to. */
+/* Leave a chain for which plus_frames_can_leave() was true: its thread must return to it with an exception at once,
+ * which then leaves all its frames.  They are in no traceback and drop their references. */
 void
 plus_frames_leave(const struct plus_frames *frames);
 
-/* What the call takes in which the innermost frame stands: a new tuple; NULL without an exception: that is not known. */
+/* The operands of the call in progress of the innermost frame, a new tuple; NULL without an exception if they are
+ * unknown. */
 PyObject *
 plus_frames_call_operands(const struct plus_frames *frames);
 
-/* Whether frames are left as this says: tried out when it is asked first, for this process. */
+/* True if this interpreter leaves frames as described above; the first call tests it, once per process. */
 bool
 plus_frames_are_left(void);
 

@@ -2,48 +2,48 @@
  *
  * The interpreter returns from one Python function to another without leaving its evaluation loop: it takes the frame
  * off, pushes the result on the operand stack of the frame below, and goes on behind the call there.  So a chain of
- * frames goes on by itself once the innermost one is returned to.  A helper does that: a function whose code is
- * `return call()`, which nobody sees, as frames without a RESUME are left out of tracebacks and of f_back.
+ * frames goes on by itself once a value is returned to the innermost one.  A helper does that: a function whose code is
+ * `return call()`.  Programs do not see it, as tracebacks and f_back leave out frames without a RESUME.
  *
  *     outermost ... innermost | helper -> C: relink()        built in the room for frames, in this order
  *
- * 1. The frames are built there, as the interpreter would (_PyFrame_Initialize), with their variables, what is on their
+ * 1. The frames are built there as the interpreter builds them (_PyFrame_Initialize), with their variables, their
  *    operand stacks, and the instruction behind which each goes on.
  * 2. The helper is called, above them.  An evaluation loop begins for it, and it calls relink():
  *
  *     before:  helper -> entry of the loop -> what the thread executed
  *     after:   helper -> innermost -> ... -> outermost -> entry of the loop -> what the thread executed
  *
- * 3. relink() gives the value that the innermost call was waiting for, or raises.  The helper returns it, or is left by
- *    the exception, to the innermost frame.  From here on everything is as if it had never been otherwise: each frame is
- *    taken off by the interpreter, in the order in which room was taken for it, and the outermost one returns from the
- *    loop of step 2.
+ * 3. relink() gives the value that the innermost call was waiting for, or raises.  The helper passes the value or the
+ *    exception on to the innermost frame.  From here on the chain is like any other: the interpreter takes off each
+ *    frame in reverse order of its allocation, and the outermost one returns from the loop of step 2.
  *
- * 3.11 has no entry below a loop's first frame.  It marks that frame (is_entry), returns from the loop with it, and clears it
- * where the loop was called from.  And its loop never goes from a generator to another frame.  So there each loop is one
- * segment: a base, which is marked, the frames above it, and a last one that begins the loop:
+ * 3.11 has no entry frame below a loop's first frame.  It marks that frame (is_entry), returns from the loop with it,
+ * and its caller clears it.  And its loop never goes from a generator to another frame.  So on 3.11 each loop is one
+ * segment: a marked base frame, the frames above it, and a last frame that begins the loop:
  *
  *     base of the first      a helper's frame that the interpreter made, standing before its `return`
  *     base of the others     the generator's frame
  *     last one               a helper, as above; or, if a generator is next, the frame that asks it: it executes its
  *                            instruction once more, and so C code of the interpreter, which goes on with the generator
  *
- * Both bases are met by an evaluation function of ours (PEP 523), that is there from the moment before until it is called.
+ * Both kinds of base reach our evaluation function (PEP 523), which is installed just before and removed when it is
+ * called.
  *
- * Room: the rest of the thread's chunk of frames, or, if that does not do, a chunk of our own.
+ * Room: the rest of the thread's chunk of frames or, if that is too small, a chunk of our own.
  *
- * Nothing may fail once the frames are given to us, as an exception that dropped them would skip their `finally`.  So the
- * helper and its call are made once, by the probe; the memory for a chunk is the C library's, or else of the C stack;
- * neither the recursion limit nor a trace function is asked on the way.  No Python code runs, thus no signal handler and no
- * finaliser.  What is to be raised is raised in the innermost frame.
+ * Nothing may fail once the frames are given to us, as an exception that dropped them would skip their `finally`.  So
+ * the helper and its call are made once, by the probe; the memory of a chunk comes from malloc, or else from the C
+ * stack; the recursion limit and trace functions are suspended.  No Python code runs, thus no signal handler and no
+ * finaliser.  An exception is raised in the innermost frame only.
  *
- * Rejected: an evaluation function for each frame, with a loop for each: the C stack grows with the chain, all calls of the
- * process lose their short way meanwhile, and from 3.13 on the optimiser stays off once it was set.
+ * Rejected: an evaluation function with a loop for each frame: the C stack grows with the chain, all calls of the
+ * process lose their fast path meanwhile, and from 3.13 on the optimiser stays off once the function was set.
  *
- * Rejected: a second helper that asks for so large an operand stack.  To make it takes Python code, in which a signal
+ * Rejected: a second helper that asks for so large an operand stack: making it runs Python code, in which a signal
  * handler may raise.
  *
- * With the GIL held; between step 1 and relink()'s end no object is allocated.
+ * All with the GIL held; from step 1 to relink()'s end no object is allocated.
  */
 #include "../frames/pyframe.h"
 
@@ -67,27 +67,28 @@ struct chain {
     PyObject *handled;
     Py_ssize_t count;
     Frame *outermost, *innermost; /* of the segment that was built last */
-    struct plus_captured last;    /* the innermost of all */
-    bool is_linked;               /* all: the interpreter has them */
-    int lent; /* calls beyond the recursion limit, and tracing put off, until all are linked */
+    struct plus_captured last;    /* the innermost frame of the chain */
+    bool is_linked;               /* true once every segment is linked into the thread state */
+    /* Calls beyond the recursion limit; until all frames are linked tracing is suspended too. */
+    int lent;
     PyObject *(*give)(void *);
     void *arg;
 #if PY_VERSION_HEX < 0x030C0000
-    Py_ssize_t next;    /* the first that was not built yet */
+    Py_ssize_t next;    /* index of the first frame that is not yet built */
     Frame *base;        /* of the segment */
-    PyObject *expected; /* generator whose frame comes next; NULL: the helper's */
+    PyObject *expected; /* the generator that owns the next frame; NULL: the helper's */
     _PyFrameEvalFunction usual;
 #endif
 };
 
-/* Whose turn it is when the helper, or the evaluation function, is called; the GIL is not given up in between. */
+/* The chain that the next call of relink() or evaluate() serves; the GIL is held until then. */
 static struct chain *awaited;
 
 /* ---- the helper ---------------------------------------------------------------------------------- */
 
 #define HELPER "def helper(call):\n    return call()\n"
 
-/* NOPs instead, for its cache entries too (3.15). */
+/* Replace RESUME and its cache entries (3.15) by NOPs. */
 static void
 without_resume(char *bytes, Py_ssize_t size)
 {
@@ -102,7 +103,7 @@ without_resume(char *bytes, Py_ssize_t size)
     }
 }
 
-/* A new function `return call()` whose frames are left out of what programs see. */
+/* A new function `return call()` whose frames tracebacks and f_back leave out. */
 static PyObject *
 make_helper(void)
 {
@@ -137,7 +138,7 @@ make_helper(void)
     return result;
 }
 
-static PyObject *helper, *relinking; /* made by the probe, kept for good */
+static PyObject *helper, *relinking; /* made by the probe, never freed */
 
 static PyObject *
 relink(PyObject *module, PyObject *ignored);
@@ -156,9 +157,9 @@ prepare(void)
     return helper != NULL && relinking != NULL;
 }
 
-/* ---- what the innermost call gives ---------------------------------------------------------------- */
+/* ---- the result of the innermost call ------------------------------------------------------------- */
 
-/* A StopIteration that a `for` gets from its iterator is its end. */
+/* A StopIteration from the iterator of a `for` ends the loop. */
 static PyObject *
 end_loop(struct chain *chain)
 {
@@ -167,7 +168,7 @@ end_loop(struct chain *chain)
     plus_frame_go_behind(chain->innermost, &chain->last, true);
     Py_RETURN_NONE;
 #else
-    /* It is executed once more, with an iterator that has ended: what the helper returns. */
+    /* The FOR_ITER is executed again, with the ended iterator that the helper returns. */
     Frame *frame = chain->innermost;
     PyObject *none = PyTuple_New(0);
     PyObject *ended = none == NULL ? NULL : PyObject_GetIter(none);
@@ -185,7 +186,7 @@ end_loop(struct chain *chain)
 
 #define SPARE_CALLS 64
 
-/* Frames that were there stay when the limit is lowered: it is for new calls. */
+/* Restoring frames must not fail if the recursion limit was lowered meanwhile: the limit is for new calls. */
 static void
 lend(struct chain *chain)
 {
@@ -214,7 +215,7 @@ give(struct chain *chain)
     return given;
 }
 
-/* Before the generators' own are in front of it. */
+/* Set the handled exception before the generators put theirs in front of it. */
 static void
 set_handled(struct chain *chain, PyThreadState *tstate)
 {
@@ -226,7 +227,7 @@ set_handled(struct chain *chain, PyThreadState *tstate)
     }
 }
 
-/* Bytes of all frames. */
+/* The bytes of all frames. */
 static size_t
 room_for(const struct chain *chain)
 {
@@ -240,7 +241,7 @@ room_for(const struct chain *chain)
     return bytes;
 }
 
-/* Of frames that were built and not linked, up to `base`. */
+/* Drop the built and unlinked frames from `innermost` up to `base`. */
 static void
 drop(Frame *innermost, const Frame *base)
 {
@@ -270,7 +271,7 @@ arrived(void)
 
 /* ---- one loop for all ---------------------------------------------------------------------------- */
 
-/* Builds all at `room`; returns its end. */
+/* Build all frames at `room`; returns their end. */
 static char *
 build(struct chain *chain, char *room)
 {
@@ -280,8 +281,7 @@ build(struct chain *chain, char *room)
         struct plus_captured item = plus_frames_captured(chain->frames, i);
         Frame *frame = plus_frame_build(&item, room);
 
-        if (i <
-            chain->count - 1) { /* where a generator that has returned leads to is noted below it */
+        if (i < chain->count - 1) { /* a generator's end leads behind the loop below it */
             plus_frame_go_behind(frame, &item, true);
         }
         room += plus_frame_bytes(&item);
@@ -294,7 +294,7 @@ build(struct chain *chain, char *room)
     return room;
 }
 
-/* As the interpreter does where it goes on with a generator. */
+/* Link the exception states as the interpreter does when it resumes a generator. */
 static void
 link_generators(const struct chain *chain, PyThreadState *tstate)
 {
@@ -309,7 +309,7 @@ link_generators(const struct chain *chain, PyThreadState *tstate)
     }
 }
 
-/* They are what the thread executes now, on top of `below`. */
+/* Put the frames on top of `below` as those that the thread executes. */
 static void
 link_all(struct chain *chain, Frame *below, int calls)
 {
@@ -323,7 +323,7 @@ link_all(struct chain *chain, Frame *below, int calls)
     Py_CLEAR(chain->frames);
 }
 
-/* Step 3: called by the helper. */
+/* Step 3; called by the helper. */
 static PyObject *
 relink(PyObject *module, PyObject *ignored)
 {
@@ -338,7 +338,7 @@ relink(PyObject *module, PyObject *ignored)
     if (!chain->is_linked) {
         link_all(chain, entry, (int)chain->count);
     }
-    else { /* run_innermost() has put them below the entry */
+    else { /* run_innermost() has linked them below the entry */
         entry->previous = chain->outermost->previous;
         chain->outermost->previous = entry;
     }
@@ -368,8 +368,8 @@ give_outcome(void *arg)
     return outcome->result;
 }
 
-/* The innermost stands between two instructions, so nothing can be returned to it: it has a loop for itself, and its
- * result is given to the others. */
+/* Run an innermost frame that stands between two instructions.  Nothing can be returned to it, so it gets a loop of its
+ * own, and its result is given to the other frames. */
 static PyObject *
 run_innermost(struct chain *chain)
 {
@@ -381,7 +381,7 @@ run_innermost(struct chain *chain)
     if (outer == NULL) {
         innermost->previous = below;
     }
-    *current = innermost; /* for whom looks at the frames */
+    *current = innermost; /* so that the frames can be inspected */
     pay_back(chain);
     PyObject *value = chain->give(chain->arg);
 
@@ -400,12 +400,12 @@ run_innermost(struct chain *chain)
         chain->last.site = NULL;
         lend(chain);
         outcome.result = call_helper(chain);
-        *current = below; /* each loop of 3.12 has its own */
+        *current = below; /* 3.12: each loop has its own _PyCFrame */
     }
     return outcome.result;
 }
 
-/* All at `room`. */
+/* Restore all frames at `room` and go on. */
 static PyObject *
 go_on_at(struct chain *chain, char *room)
 {
@@ -438,7 +438,7 @@ evaluate(PyThreadState *tstate, Frame *frame, int throws)
                    ? frame == plus_generator_frame(chain->expected)
                    : plus_pyframe_code(frame) == (PyCodeObject *)PyFunction_GET_CODE(helper));
 
-    if (!is) { /* not ours */
+    if (!is) { /* another function's frame */
         return _PyEval_EvalFrameDefault(tstate, frame, throws);
     }
     awaited = NULL;
@@ -446,7 +446,7 @@ evaluate(PyThreadState *tstate, Frame *frame, int throws)
     return run_segment(chain, frame);
 }
 
-/* Until the frame of `generator` (NULL: of the helper) is to be evaluated. */
+/* Install evaluate() until the frame of `generator`, or of the helper if NULL, is to be evaluated. */
 static void
 await_frame(struct chain *chain, PyObject *generator)
 {
@@ -456,7 +456,7 @@ await_frame(struct chain *chain, PyObject *generator)
     _PyInterpreterState_SetEvalFrameFunc(PyInterpreterState_Get(), evaluate);
 }
 
-/* Where it did not come so far. */
+/* Remove the evaluation hook if the frame was never evaluated. */
 static void
 await_no_more(struct chain *chain)
 {
@@ -466,7 +466,7 @@ await_no_more(struct chain *chain)
     }
 }
 
-/* Builds the frames above the base, until one is a generator's or all are there; returns the end of their room. */
+/* Build the frames above the base up to the next generator's or the last one; returns the end of their room. */
 static char *
 build(struct chain *chain, char *room)
 {
@@ -489,7 +489,7 @@ build(struct chain *chain, char *room)
     return room;
 }
 
-/* The loop that began with `top` ends with the base. */
+/* Make the base the end of the loop that began with `top`. */
 static void
 link_segment(const struct chain *chain, Frame *top, Frame *below_top)
 {
@@ -526,7 +526,7 @@ frames_above(const Frame *base, const Frame *innermost)
     return count;
 }
 
-/* The last segment: begins with a helper. */
+/* Run the last segment; its loop begins with a helper. */
 static PyObject *
 run_last(struct chain *chain, char *room)
 {
@@ -541,7 +541,7 @@ run_last(struct chain *chain, char *room)
     awaited = chain;
     PyObject *result = _PyEval_EvalFrameDefault(tstate, top, 0);
 
-    if (!chain->is_linked) { /* it was the first of its loop, and the only one */
+    if (!chain->is_linked) { /* relink() failed: the helper's frame is the only one of its loop */
         plus_pystate_deepen(tstate, -depth);
         plus_frame_drop(top);
         drop(chain->innermost, chain->base);
@@ -549,7 +549,7 @@ run_last(struct chain *chain, char *room)
     return result;
 }
 
-/* Another generator follows: begins with the frame that asks it. */
+/* Run a segment below another generator; its loop begins with the frame that asks the generator. */
 static PyObject *
 run_asking(struct chain *chain, char *room)
 {
@@ -563,7 +563,7 @@ run_asking(struct chain *chain, char *room)
     plus_pystate_set_frames_top(tstate, room);
     plus_pystate_deepen(tstate, depth);
     await_frame(chain, generator);
-    /* evaluate() links it to what is below. */
+    /* evaluate() links the top frame to `below`. */
     chain->outermost = top != chain->base ? below : NULL;
     PyObject *result = _PyEval_EvalFrameDefault(tstate, top, 0);
 
@@ -571,13 +571,13 @@ run_asking(struct chain *chain, char *room)
     return result;
 }
 
-/* Everything from `base` on, whose loop is to be; `base` is the helper's frame or that of the next generator. */
+/* Run the chain from `base` on in a loop for it; `base` is the helper's frame or that of the next generator. */
 static PyObject *
 run_segment(struct chain *chain, Frame *base)
 {
     PyThreadState *tstate = PyThreadState_Get();
 
-    if (chain->expected != NULL) { /* it was asked by what began the loop outside */
+    if (chain->expected != NULL) { /* the loop outside began by asking this generator */
         struct plus_captured item = plus_frames_captured(chain->frames, chain->next++);
 
         if (chain->outermost != NULL) {
@@ -613,7 +613,7 @@ go_on_at(struct chain *chain, char *room)
 
 #endif
 
-/* ---- where there is room -------------------------------------------------------------------------- */
+/* ---- room for the frames -------------------------------------------------------------------------- */
 
 static PyObject *
 go_on_in_chunk(struct chain *chain, void *memory, size_t bytes)
@@ -631,7 +631,7 @@ go_on_somewhere(struct chain *chain, size_t stack_left)
 {
     size_t bytes = room_for(chain) + 1024;
     char *room = plus_pystate_frames_room(PyThreadState_Get(), bytes);
-    void *memory = room != NULL ? NULL : malloc(bytes); /* Python's own allocator may call others */
+    void *memory = room != NULL ? NULL : malloc(bytes); /* PyMem_Malloc may call a hook */
 
     if (room != NULL) {
         return go_on_at(chain, room);
@@ -668,13 +668,13 @@ plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give_value)(v
     return result;
 }
 
-/* ---- whether it is so ---------------------------------------------------------------------------- */
+/* ---- proof --------------------------------------------------------------------------------------- */
 
 struct asked {
     bool fits;
 };
 
-/* A frame of the probe's function at the call of `look`, as it would be captured: `first` three times as a variable or
+/* A frame of the probe's function at its call of `look`, as it would be captured: `first` three times as a variable or
  * operand, and `look`. */
 static PyObject *
 captured_at_call(const struct plus_probe_call *call, PyObject *function)
@@ -693,7 +693,7 @@ captured_at_call(const struct plus_probe_call *call, PyObject *function)
                          call->callable, call->first, call->first, Py_None);
 }
 
-/* Built in memory that nobody executes, and read as the interpreter's frames are read. */
+/* Build a frame in memory that is never executed, and read it as an interpreter's frame is read. */
 static bool
 reads_as_built(const struct plus_probe_call *call, PyObject *frames)
 {
@@ -714,7 +714,7 @@ reads_as_built(const struct plus_probe_call *call, PyObject *frames)
 #else
         fits = fits && frame->stacktop == 4;
 #endif
-        if (fits) { /* else nobody knows what it has */
+        if (fits) { /* else its contents are unknown */
             plus_frame_drop(frame);
         }
     }
@@ -729,7 +729,7 @@ give_true(void *arg)
     Py_RETURN_TRUE;
 }
 
-/* (first, what the call gave) */
+/* The expected result is (first, what the call gave). */
 static void
 go_on_once(const struct plus_probe_call *call, void *arg)
 {

@@ -5,15 +5,15 @@
  *     A  any object            i  an int                           z  a tuple of iterators, NULL for those that ended
  *     O  the same, or NULL     b  a char                           p  so many indexes as the first field has items
  *     L  a list                N  n, that does not change          r  so many indexes as the field N says
- *     d  where a tee reads     k  an int: how many values          v  the values that a tee has read
- *     G  of whom it is a part  g  the part that reads at the moment, borrowed       .  a pointer of the class's own
+ *     d  a tee's data block    k  an int: number of values         v  the values that a tee has read
+ *     G  the parent iterator   g  the group that is being read, borrowed            .  a pointer of the class's own
  *
  * The offsets follow from the letters as a compiler lays a structure out, and have to end where the class says that its
- * objects end.  What is written is asked first: an iterator is one, a list is a list, an index lies within; the
- * interpreter asserts all that and does not look.  Before 3.14 all but two classes have `__reduce__`, and are not here; but
- * that of groupby forgets the group that is being read, and loses an element.
+ * objects end.  Values are checked before they are written: an iterator is one, a list is a list, an index lies within;
+ * the interpreter only asserts this.  Before 3.14 all but two classes have `__reduce__` and need no row; but that of
+ * groupby forgets the group that is being read, and loses an element.
  *
- * Rejected: to make an equal one by public calls.  `chain` and `pairwise` would then be wrapped once more by each
+ * Rejected: making an equal iterator by public calls. `chain` and `pairwise` would then be wrapped once more by each
  * pickle, and `product` be advanced by as many steps as it has done. */
 #include "itertools_state.h"
 
@@ -124,8 +124,8 @@ row_named(const char *name)
     return NULL;
 }
 
-/* The row of a class that has room for its fields and no more, or NULL: as for a class of the program, which may have any
- * name, and is not immutable. */
+/* The row of a class that has exactly the room for its fields, or NULL.  A class of the program may have any name, but
+ * is not immutable. */
 static const struct row *
 row_of(PyTypeObject *type)
 {
@@ -144,7 +144,7 @@ row_of(PyTypeObject *type)
     return row != NULL && end == (size_t)type->tp_basicsize ? row : NULL;
 }
 
-/* Where its fields are counted from. */
+/* The address that field offsets count from. */
 static char *
 base_of(PyObject *op)
 {
@@ -181,7 +181,7 @@ number_of(const struct row *row, const char *base, char kind)
     return 0;
 }
 
-/* How many indexes a field of kind p or r has. */
+/* The number of indexes in a field of kind p or r. */
 static Py_ssize_t
 indexes_of(const struct row *row, const char *base, char kind)
 {
@@ -189,7 +189,7 @@ indexes_of(const struct row *row, const char *base, char kind)
                        : PyTuple_GET_SIZE(object_at(base, sizeof(PyObject)));
 }
 
-#define MOST_FIELDS 16 /* of an iterator */
+#define MOST_FIELDS 16 /* fields of one iterator */
 
 /* ---- capture ------------------------------------------------------------------------------------- */
 
@@ -233,7 +233,7 @@ list_of(PyObject *const *from, Py_ssize_t count)
     return list;
 }
 
-/* The groupby of an iterator over one group; None: that one is at another group. */
+/* The groupby of an iterator over one group; None if the groupby is at another group. */
 static PyObject *
 groupby_of(PyObject *group, PyObject *parent)
 {
@@ -249,7 +249,7 @@ groupby_of(PyObject *group, PyObject *parent)
     return Py_NewRef(reads ? parent : Py_None);
 }
 
-/* What is in a field for an object, or NULL.  One that has ended may have given out a tuple that nobody has filled. */
+/* The object in a field, or NULL.  If the iterator has ended, the tuple that it gave out last may be unfilled. */
 static PyObject *
 object_in(const struct row *row, const char *base, struct field field)
 {
@@ -258,7 +258,7 @@ object_in(const struct row *row, const char *base, struct field field)
     return ended ? NULL : object_at(base, field.offset);
 }
 
-/* New, or NULL with an exception. */
+/* The field's value, new; NULL with an exception. */
 static PyObject *
 value_of(const struct row *row, PyObject *iterator, struct field field)
 {
@@ -274,7 +274,7 @@ value_of(const struct row *row, PyObject *iterator, struct field field)
     case 'v':
         return list_of((PyObject *const *)at, number_of(row, base, 'k'));
     case 'L': {
-        PyObject *list = object_at(base, field.offset); /* which grows as it goes on */
+        PyObject *list = object_at(base, field.offset); /* it grows as the iterator goes on */
         return PyList_GetSlice(list, 0, PyList_GET_SIZE(list));
     }
     case 'G':
@@ -307,8 +307,7 @@ plus_itertools_capture(PyObject *iterator)
     struct field field;
     unsigned nulls = 0, bit = 1;
     bool ok = list != NULL;
-    int collects =
-        PyGC_Disable(); /* 3.11 collects at any allocation: nobody is to ask it meanwhile */
+    int collects = PyGC_Disable(); /* 3.11 collects at any allocation, and finalisers run */
 
     for (; ok && next_field(&walk, &field); bit <<= 1) {
         PyObject *value = value_of(row, iterator, field);
@@ -393,14 +392,14 @@ captured_number(PyObject *captured, Py_ssize_t index)
     return PyLong_AsSsize_t(PyTuple_GET_ITEM(captured, index));
 }
 
-/* Of combinations, permutations and product: indexes lie within the pool, which is the iterator's own, and what was given
- * out last has its size. */
+/* For combinations, permutations and product: indexes must lie within the iterator's pool, and the tuple given out last
+ * must have its size. */
 static int
 check_selection(const struct row *row, const char *base, PyObject *captured)
 {
     bool one_pool = strcmp(row->name, "itertools.product") != 0;
     bool has_cycles = one_pool && row->kinds[1] == 'p';
-    Py_ssize_t given = has_cycles ? 4 : 3; /* which field, as that of the indexes is 2 */
+    Py_ssize_t given = has_cycles ? 4 : 3; /* index of that field; the indexes are field 2 */
     PyObject *pool = object_at(base, sizeof(PyObject)), *where = PyTuple_GET_ITEM(captured, 2);
     Py_ssize_t size = indexes_of(row, base, one_pool ? 'r' : 'p');
     unsigned long nulls = PyLong_AsUnsignedLongMask(PyTuple_GET_ITEM(captured, 0));
@@ -416,7 +415,7 @@ check_selection(const struct row *row, const char *base, PyObject *captured)
     }
     for (Py_ssize_t i = 0; !ended && i < PyTuple_GET_SIZE(where); i++) {
         Py_ssize_t count = PyTuple_GET_SIZE(one_pool ? pool : PyTuple_GET_ITEM(pool, i));
-        /* A product that has not begun looks first whether a pool is empty. */
+        /* A product that has not begun first checks whether a pool is empty. */
         Py_ssize_t most = count == 0 && !one_pool && !has_given ? 0 : count - 1;
         if (check_number(PyTuple_GET_ITEM(where, i), 0, most) < 0) {
             return -1;
@@ -425,7 +424,7 @@ check_selection(const struct row *row, const char *base, PyObject *captured)
     return 0;
 }
 
-/* What only fits together: each field is known to be of its kind, the pool is the iterator's own. */
+/* Check fields against each other; each is known to be of its kind, and the pool is the iterator's own. */
 static int
 check_together(const struct row *row, const char *base, PyObject *captured)
 {
@@ -490,7 +489,8 @@ check_field(const struct row *row, const char *base, struct field field, PyObjec
     }
 }
 
-/* Gives what was there, or NULL: to be let go when all are written, as that may ask the iterator for a value. */
+/* The old value, or NULL.  The caller drops it when all fields are written, as dropping it may ask the iterator for a
+ * value. */
 static PyObject *
 write_field(char *base, struct field field, PyObject *value, bool is_null)
 {
@@ -557,10 +557,10 @@ plus_itertools_restore(PyObject *iterator, PyObject *captured)
 
 /* ---- probe --------------------------------------------------------------------------------------- */
 
-/* A list of (iterator, a fresh one or None, what the fields are): `...` for NULL, NotImplemented for what cannot be
- * told from outside.  What is within reach of others is immutable.  No power of constants, which is computed while it is
- * compiled: a signal handler may run there, and what it raises is dropped. */
-#if PY_VERSION_HEX >= 0x030D0000 /* each of the two has a field more */
+/* A list of (iterator, a fresh one or None, expected fields): `...` stands for NULL, NotImplemented for a value that is
+ * unknown from outside.  Objects within reach of other code are immutable.  No power of constants, as the compiler
+ * would fold it: a signal handler may run then, and its exception is dropped. */
+#if PY_VERSION_HEX >= 0x030D0000 /* each of the two has one more field */
 #define PAD "(NotImplemented,)"
 #else
 #define PAD "()"
@@ -619,7 +619,7 @@ static const char source[] =
 #endif
     ;
 
-/* Of a copy of the object's bytes; nothing that it points to is touched, but for indexes, through the kernel. */
+/* Compare one field in a copy of the object's bytes; pointers are not followed, but for indexes, through the kernel. */
 static bool
 is_so(const char *copy, struct field field, PyObject *expected)
 {
@@ -669,7 +669,7 @@ has_fields(PyObject *iterator, PyObject *expected)
     return i == PyTuple_GET_SIZE(expected);
 }
 
-/* Whether the state that was read makes another one the same. */
+/* True if the captured state gives another iterator the same fields. */
 static bool
 is_restored(PyObject *iterator, PyObject *fresh, PyObject *expected)
 {
@@ -680,7 +680,7 @@ is_restored(PyObject *iterator, PyObject *fresh, PyObject *expected)
     bool same = captured != NULL && plus_itertools_restore(fresh, captured) == 0;
 
     if (same && strcmp(Py_TYPE(fresh)->tp_name, "itertools.groupby") != 0) {
-        same = has_fields(fresh, expected); /* the other one has its own group */
+        same = has_fields(fresh, expected); /* the fresh one has its own group */
     }
     Py_XDECREF(captured);
     return same;

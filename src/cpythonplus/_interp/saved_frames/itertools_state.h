@@ -1,18 +1,19 @@
-/* How far an iterator of itertools has got that has no `__reduce__`: all from 3.14 on, pairwise and batched before.
+/* The position of an iterator of itertools that has no `__reduce__`: all from 3.14 on, pairwise and batched before.
  *
- * All with the GIL held, for whom PLUS_FACT_ITERTOOLS holds.
+ * Callers hold the GIL and have proven PLUS_FACT_ITERTOOLS.
  */
 #ifndef PLUS_INTERP_ITERTOOLS_STATE_H
 #define PLUS_INTERP_ITERTOOLS_STATE_H
 
 #include "../../_base/compat.h"
 
-/* A tuple: an int whose bits say which fields are NULL, then the fields in their order, None for those.  NULL with
- * TypeError: none of itertools, or one whose state is not known. */
+/* The state, a new tuple: an int whose bits say which fields are NULL, then the fields in order, None for a NULL.  NULL
+ * with TypeError for another object or an iterator of unknown state. */
 PyObject *
 plus_itertools_capture(PyObject *iterator);
 
-/* Puts one of the same class where that was found.  0, or -1 with ValueError and nothing changed: it does not fit. */
+/* Put an iterator of the same class into the captured state. 0, or -1 with ValueError and nothing changed if the state
+ * does not fit. */
 int
 plus_itertools_restore(PyObject *iterator, PyObject *captured);
 

@@ -1,8 +1,7 @@
-"""Which pages a worker has made its own since it was forked, and why.
+"""The pages that a worker has made its own since it was forked, and the reasons.
 
-The pages come from the kernel: those that only the worker maps.  Each is compared, word by word,
-with the same page of the process that the worker was forked from; `reasons` says what a changed
-word was.
+The kernel names the pages that only the worker maps.  Each is compared, word by word, with the same
+page of the process that the worker was forked from; `reasons` explains each changed word.
 """
 
 import os
@@ -33,11 +32,11 @@ _NO_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class CategoryShare:
-    """What one kind of change costs.
+    """The cost of one kind of change.
 
     bytes: of the pages charged to it; each page is charged once, to the category on it that comes
-    first in `Category`.  pages: on which it occurs, alone or with others.  alone: on which nothing
-    else does.  words: 8-byte words that differ from the reference; 0 where nothing is compared.
+    first in `Category`. pages: on which it occurs, alone or with others. alone: pages with this
+    kind only. words: 8-byte words that differ from the reference; 0 if no contents are compared.
     """
 
     category: Category
@@ -49,10 +48,10 @@ class CategoryShare:
 
 @dataclass(frozen=True, slots=True)
 class OwnerShare:
-    """What the changes inside the objects of one type, or of the types of one module, cost.
+    """The cost of changes inside the objects of one type, or of the types of one module.
 
-    bytes: each page's bytes divided in proportion to the changed words on it.  pages: on which one
-    of these was changed.  words: changed, in all and by category.
+    bytes: each page's bytes divided in proportion to the changed words on it. pages: on which such
+    an object was changed. words: changed, in all and by category.
     """
 
     name: str
@@ -66,11 +65,11 @@ class OwnerShare:
 class Blame(Data):
     """The pages of a worker that no other process maps, and why they are its own.
 
-    private_bytes: of all these pages.  compared_pages: how many of them were compared with those of
-    the reference.  unread_pages: how many were gone, or could not be read, when it came to that.
-    by_category: by falling bytes; their sum is private_bytes but for the pages not read.  by_type,
-    by_module: what costs most, by falling bytes; a code object's module is its file.  seconds: how
-    long it took.  note: what could not be told, and why; else empty.
+    private_bytes: of all these pages. compared_pages: how many of them were compared with those of
+    the reference. unread_pages: how many were gone, or could not be read. by_category: by falling
+    bytes; their sum is private_bytes but for the pages not read. by_type, by_module: the most
+    expensive ones, by falling bytes; a code object's module is its file. seconds: the time that it
+    took. note: what could not be found out, and why; else empty.
     """
 
     pid: int
@@ -91,7 +90,7 @@ class Blame(Data):
 
     @property
     def unknown_bytes(self) -> int:
-        """The bytes of pages on which a change could not be told."""
+        """The bytes of pages with a change of unknown kind."""
         return self.share(Category.UNKNOWN).bytes
 
     def __str__(self) -> str:
@@ -103,19 +102,19 @@ class Blame(Data):
 def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15) -> Blame:
     """Return which pages of the worker ``pid`` (None: this process) are its own, and why.
 
-    reference: the process that it was forked from (None: its parent), whose memory still shows what
-    the pages were; what the reference has changed since cannot be told from what the worker has.
-    A worker whose parent has ended has another by then, mostly process 1, which shows nothing: the
-    note, or the PermissionError, says so.
+    reference: the process that it was forked from (None: its parent), whose memory still shows the
+    former contents; its own later changes cannot be told from the worker's.  A worker whose parent
+    has ended has another by then, mostly process 1, which shows nothing: the note, or the
+    PermissionError, says so.
     top: how many types and modules are named.
 
-    Nothing is attached to, stopped or written.  Both processes must belong to the same user; asked
-    from a third process, what the question itself changes does not get into the answer.  Types and
-    fields are named if both processes run the interpreter that asks; else the note says that only
-    whole pages could be judged.
+    Nothing is attached to, stopped or written.  Both processes must belong to the same user; if a
+    third process asks, changes by the examination itself are not in the answer.  Types and fields
+    are named if both processes run the interpreter that asks; else the note says that only whole
+    pages could be judged.
 
-    Raises ProcessLookupError when there is no such process or one of both ends meanwhile,
-    PermissionError when its memory may not be read, and ValueError when both are the same one or
+    Raises ProcessLookupError if there is no such process or one of both ends meanwhile,
+    PermissionError if its memory may not be read, and ValueError if both are the same one or
     ``top`` is negative.
     """
     worker = os.getpid() if pid is None else pid
@@ -134,13 +133,13 @@ def blame(pid: int | None = None, *, reference: int | None = None, top: int = 15
         tally = _Tally()
         note = _compare(now, then, tally)
         for each in (now, then):
-            if not each.is_there():  # what was read of it since is nothing
+            if not each.is_there():  # the contents read since are meaningless
                 raise ProcessLookupError(f"process {each.pid} ended while its pages were read")
     return tally.report(worker, origin, top, time.monotonic() - began, note)
 
 
 def _memory_of_parent(worker: int, parent: int) -> Memory:
-    """Open the parent's memory; say what else may be the matter where that is not allowed."""
+    """Open the parent's memory; if that is not allowed, name the other possible cause."""
     try:
         return Memory(parent)
     except PermissionError as error:
@@ -158,7 +157,7 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     pages.mappings(then.pid)  # raises if it has none
     start = now.program_start()
     forked = bool(start) and start == then.program_start()
-    # The pages first: what is done here may change them, where this process is one of the two.
+    # The pages come first: the work below may change them if this process is one of the two.
     found = [(place, *now.own_pages(place.mapping.start, place.mapping.end)) for place in
              _places(maps, pages.stack_pointers(now.pid))]  # fmt: skip
     tally.add_whole(Category.FILE_PAGES, sum(of_files for _, _, of_files in found))
@@ -172,7 +171,7 @@ def _compare(now: Memory, then: Memory, tally: "_Tally") -> str:
     reader = _reader(now, then, maps)
     for place, own, _ in found:
         old = set(then.present_pages(place.mapping.start, place.mapping.end)) if own else set()
-        # A data segment's page that the reference has never touched is still as in the file.
+        # A page of a data segment that the reference has never touched is still as in the file.
         new = place.fallback if place.library else Category.NEW_PAGES
         tally.add_whole(new, sum(page not in old for page in own))
         for address, window in _windows(page for page in own if page in old):
@@ -187,7 +186,7 @@ def _reader(now: Memory, then: Memory, maps: Sequence[pages.Mapping]) -> Reader 
     return Reader(now, then, Objects(now, layout), Objects(then, layout))
 
 
-# ---- what lies where ----------------------------------------------------------------------------
+# ---- kinds of mappings --------------------------------------------------------------------------
 
 
 def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Stretch]:
@@ -195,7 +194,7 @@ def _places(maps: Sequence[pages.Mapping], stacks: Sequence[int]) -> list[Stretc
     for i, mapping in enumerate(maps):
         before = found[-1] if found and found[-1].mapping.end == mapping.start else None
         after = maps[i + 1] if i + 1 < len(maps) else None
-        if mapping.path != "[vsyscall]":  # outside of what pagemap tells of
+        if mapping.path != "[vsyscall]":  # pagemap does not cover it
             found.append(_place(mapping, before, after, stacks))
     return found
 
@@ -216,7 +215,7 @@ def _place(
     ):
         return Stretch(mapping, Category.STACKS)
     if before is not None and before.library and "w" in before.mapping.permissions:
-        # What a data segment has beyond its file.
+        # the part of a data segment beyond its file
         return Stretch(mapping, Category.LIBRARY_DATA, before.library)
     if _is_thread_heap(mapping, after):
         return Stretch(mapping, Category.C_HEAP)
@@ -234,14 +233,14 @@ def _is_thread_heap(mapping: pages.Mapping, after: pages.Mapping | None) -> bool
 
 
 def _windows(own: Iterable[int]) -> Iterator[tuple[int, list[int]]]:
-    """Group rising pages by the aligned stretch, as large as a pool, that they lie in."""
+    """Group rising pages by the aligned stretch, as large as a pool, that contains them."""
     for address, group in groupby(own, key=lambda page: page - page % POOL_BYTES):
         yield address, list(group)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """What it takes to judge pages."""
+    """The arguments of `_judge`."""
 
     now: Memory
     then: Memory
@@ -250,7 +249,7 @@ class _Pair:
 
 
 def _judge(pair: _Pair, place: Stretch, address: int, own: Sequence[int]) -> None:
-    """Compare pages of one stretch and judge what differs."""
+    """Compare pages of one stretch and judge the differences."""
     now, then = pair.now.read(address, POOL_BYTES), pair.then.read(address, POOL_BYTES)
     if now and then:
         _judge_stretch(pair, place, address, (now, then), own)
@@ -312,7 +311,7 @@ class _Tally:
         self._modules: defaultdict[str, _Share] = defaultdict(_Share)
 
     def add_whole(self, category: Category, pages_count: int) -> None:
-        """Add pages that all are of one category, without looking at their words."""
+        """Add pages that are all of one category, without comparing their words."""
         if pages_count:
             self.pages += pages_count
             share = self._categories[category]
@@ -366,7 +365,7 @@ class _Tally:
 def _divide(
     shares: "defaultdict[str, _Share]", changed: Iterable[tuple[str, Category, int]]
 ) -> None:
-    """Divide a page among the names of what was changed on it; what has no name keeps its part."""
+    """Divide a page among the names of its changed words; words without a name keep their part."""
     words: Counter[str] = Counter()
     for name, category, count in changed:
         words[name] += count

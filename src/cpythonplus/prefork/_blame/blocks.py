@@ -105,7 +105,7 @@ class Chunks:
             self._look_for_large(memory, mapping)
 
     def block(self, address: int) -> Block | None:
-        """Return the block around an address, free or not; None if it is not known."""
+        """Return the block around an address, in use or free; None if it is unknown."""
         i = bisect_right(self._starts, address) - 1
         if i < 0 or address >= self._ends[i]:
             return None
@@ -113,7 +113,7 @@ class Chunks:
         return Block(start, self._ends[i] - start, start in self._frames)
 
     def _walk(self, memory: Memory, mapping: Mapping) -> None:
-        """Go from chunk to chunk; what lies behind one that makes no sense remains unknown."""
+        """Go from chunk to chunk; memory behind a chunk that makes no sense remains unknown."""
         at = mapping.start
         base, words = 0, memory.words(at, 0)
         while at + _CHUNK_HEAD_BYTES < mapping.end:
@@ -130,7 +130,7 @@ class Chunks:
             at += size
 
     def _look_for_large(self, memory: Memory, mapping: Mapping) -> None:
-        """Go through the pages that have contents for one that begins like such a block."""
+        """Go through the pages with contents for one that begins like such a block."""
         for page in memory.present_pages(mapping.start, mapping.end):
             head = memory.words(page, 3)
             if not head or (self._ends and page < self._ends[-1]):
@@ -149,7 +149,7 @@ class Chunks:
 
 
 def _mapped_bytes(size_word: int) -> int:
-    """Return how long a chunk with a mapping of its own is, head included; 0 if it is none.
+    """Return the bytes of a chunk with a mapping of its own, head included; 0 if it is none.
 
     Its size is that of the mapping, whole pages; from glibc 2.43 on without the head.
     """

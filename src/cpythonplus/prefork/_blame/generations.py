@@ -1,4 +1,4 @@
-"""What the doctor says of a master of `serve`: who was forked from whom, and what is not shared."""
+"""The processes of a `serve` master for the doctor: their generations, and their private memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Generations", "ServerProcess", "generations", "layout"]
 
 _BLAME_S = 2.0
-"""For so long the pages of one worker after the other are looked at."""
+"""The time for looking at the workers' pages, one worker after the other."""
 _CAUSES = 2
 
 
@@ -30,10 +30,10 @@ _CAUSES = 2
 class ServerProcess(Data):
     """A process of the server.
 
-    role: master, mold or worker.  generation: of a mold, those that it forks; of a worker, that of
-    its mold, or 0 if the master forked it.  requests: that it has answered.  private_bytes: pages
-    that no other process maps.  causes: what made most of them its own, with their bytes; empty
-    where there was no time to look, or nothing to compare with.
+    role: master, mold or worker.  generation: for a mold, that of the workers that it forks; for a
+    worker, that of its mold, or 0 if the master forked it.  requests: the number answered.
+    private_bytes: pages that no other process maps.  causes: the main reasons for them, with their
+    bytes; empty if there was no time to look, or nothing to compare with.
     """
 
     pid: int
@@ -47,13 +47,13 @@ class ServerProcess(Data):
 
 @dataclass(frozen=True, slots=True)
 class Generations(Data):
-    """All processes of a server, as its master sees them: none where a worker is asked."""
+    """All processes of a server, as its master sees them; empty in a worker."""
 
     processes: tuple[ServerProcess, ...]
 
 
 def generations() -> Generations:
-    """Return what the master, in which this is called, knows of its processes."""
+    """Return the processes of the master in which this is called."""
     return Generations(tuple(_processes()) if SERVICE.pid == os.getpid() else ())
 
 

@@ -1,9 +1,9 @@
-"""Python objects in another process's memory: what type they have, and where their fields lie.
+"""Python objects in another process's memory: their types, and the places of their fields.
 
-Nothing here trusts what it reads: an address counts as a type only if its own type leads to `type`
-and its name can be read, and as an object only if its header fits that type's flags.  Offsets that
-differ between versions are taken from the running interpreter, so the other process must run the
-same one; `Layout.of` finds out.
+No contents are trusted: an address counts as a type only if its own type leads to `type` and its
+name can be read, and as an object only if its header fits that type's flags.  Offsets that differ
+between versions are taken from the running interpreter, so the other process must run the same one;
+`Layout.of` verifies it.
 """
 
 import os
@@ -20,7 +20,7 @@ from cpythonplus.prefork._blame.pages import Mapping, Memory
 __all__ = ["Layout", "Objects", "Owner", "RemoteType", "keys_table_bytes"]
 
 _WORD = 8
-# Words of a type object; those up to tp_dict are where they have been since Python 3.0.
+# Words of a type object; those up to tp_dict have had these indexes since Python 3.0.
 _TP_NAME, _TP_FLAGS, _TP_DICT = 3, 21, 33
 _TYPE_WORDS = _TP_DICT + 1
 
@@ -30,8 +30,8 @@ _FLAGS_GC = 1 << 14
 _FLAGS_DICT = 1 << 29
 _FLAGS_TYPE = 1 << 31
 
-# Where an object can begin inside its block: words of the gc header and of the pointers to an
-# instance's dictionary and weak references come before it.
+# The offset of an object inside its block: words of the gc header and of the pointers to an
+# instance's dictionary and weak references may come before it.
 _PREHEADER_WORDS = _GC_WORDS = 2
 _BEFORE = (0, 2, 4)
 
@@ -42,7 +42,7 @@ _ENTRIES_LIMIT = 10_000  # of a class's dictionary
 
 
 class Owner(NamedTuple):
-    """Whose field was changed: a type's name and its module, or where else it comes from."""
+    """The owner of a changed field: a type's name and its module, or another origin."""
 
     name: str
     module: str
@@ -73,14 +73,14 @@ class RemoteType:
 
     @property
     def words_before(self) -> int:
-        """How many words of an instance's block come before the instance."""
+        """The number of words before an instance in its block."""
         before = _GC_WORDS if self.flags & _FLAGS_GC else 0
         return before + (_PREHEADER_WORDS if self.flags & _FLAGS_PREHEADER else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What has to be known about the other process's interpreter.
+    """The addresses and offsets in the other process's interpreter.
 
     type_address: of `type`.  code_type: of `types.CodeType`.  str_type: of `str`.
     ascii_offset: bytes from a str to its characters.  code_bytes: bytes from a code object to its
@@ -124,7 +124,7 @@ def _layout(moved_by: int) -> Layout:
 
 
 def _code_filename_word() -> int:
-    """Return which word of a code object is ``co_filename``; 0 if it cannot be seen."""
+    """Return the index of the word of a code object that is ``co_filename``; 0 if there is none."""
     code = _code_filename_word.__code__
     with Memory(os.getpid()) as memory:
         words = memory.words(id(code), CodeType.__basicsize__ // _WORD)
@@ -137,9 +137,9 @@ class _Sample:
 
 
 def _is_as_expected() -> bool:
-    """Try on objects of this process, whose types and modules are known, what is done on others'.
+    """Test the readers on objects of this process, whose types and modules are known.
 
-    An interpreter that lays them out in another way shall get no names, rather than wrong ones.
+    An interpreter with another layout shall get no names, rather than wrong ones.
     """
     samples: tuple[object, ...] = (_Sample(), 1234.5, [_Sample], str(id(_Sample)))
     with Memory(os.getpid()) as memory:
@@ -210,8 +210,8 @@ class Objects:
 
     def in_block(self, words: Sequence[int]) -> RemoteType:
         """Return the type of the object that a block holds, by the block's first words."""
-        # In front of most objects are links to other objects, which are not worth being looked at:
-        # types that have been seen come first.
+        # Most objects have links to other objects in front, which are not worth examining: types
+        # that were seen before come first.
         for look in (self._seen, self.type_at):
             for before in _BEFORE:
                 if before + 1 < len(words):
@@ -233,15 +233,15 @@ class Objects:
         return kind.address == self._layout.code_type
 
     def is_instruction(self, offset_bytes: int) -> bool:
-        """Whether that offset in a code object lies behind its fields: instructions and caches."""
+        """Whether that offset in a code object is behind its fields: instructions and caches."""
         return offset_bytes >= self._layout.code_bytes
 
     # ---- names ----------------------------------------------------------------------------------
 
     def owner(self, kind: RemoteType, address: int) -> Owner:
-        """Return what to call an object of that type at that address, and where it comes from.
+        """Return the name and origin of an object of that type at that address.
 
-        A type is called by its own name, a code object comes from its file.
+        A type has its own name; the origin of a code object is its file.
         """
         itself = kind.makes_types or self.is_code(kind)
         key = kind.address, address if itself else 0
@@ -263,7 +263,7 @@ class Objects:
         return Owner(_qualified(kind, module), module)
 
     def _module(self, kind: RemoteType) -> str:
-        """Return ``__module__`` out of the type's dictionary, else what is in front of its name."""
+        """Return ``__module__`` of the type's dictionary, else the part in front of its name."""
         in_name, dot, _ = kind.name.rpartition(".")
         if dot:
             return in_name
@@ -302,7 +302,7 @@ def _qualified(kind: RemoteType, module: str) -> str:
 
 
 def keys_table_bytes(head: Sequence[int]) -> int:
-    """Return how long the table of a dictionary's keys is whose first four words these are.
+    """Return the bytes of a dictionary's key table, given its first four words.
 
     0 if they are not the head of one.  The words: reference count; one byte each for log2 of the
     number of slots, log2 of the bytes of all slots, kind of keys; entries free; entries used.

@@ -1,6 +1,6 @@
-"""What the kernel tells about another process's memory: mappings, pages, contents.
+"""The memory of another process, read from the kernel: mappings, pages, contents.
 
-Only reads: no process is attached to or stopped.  What is read may change while it is read.
+Only reads: no process is attached to or stopped.  The memory may change meanwhile.
 """
 
 import errno
@@ -51,7 +51,7 @@ class Mapping:
 
     @property
     def file(self) -> tuple[str, int]:
-        """Which file, whatever it is called by now."""
+        """The identity of the file, which does not depend on its name."""
         return self.device, self.inode
 
 
@@ -87,12 +87,12 @@ def _lines(pid: int, name: str) -> list[str]:
         text = Path(f"/proc/{pid}/{name}").read_bytes().decode("utf-8", errors="backslashreplace")
     except OSError as error:
         raise _explained(error, pid) from error
-    # Of what ends a line for splitlines(), only this is never part of a name.
+    # Other line ends of splitlines() may be part of a name; this one cannot.
     return text.removesuffix("\n").split("\n") if text else []
 
 
 def stack_pointers(pid: int) -> list[int]:
-    """Return where the stacks of the process's sleeping threads are, as far as it may be known."""
+    """Return the stack pointers of the process's sleeping threads, as far as they are readable."""
     threads: list[Path] = []
     with suppress(OSError):  # glob() would raise it only in some versions
         threads = list(Path(f"/proc/{pid}/task").iterdir())
@@ -112,7 +112,7 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _explained(error: OSError, pid: int) -> OSError:
-    """Return the error with a sentence about what was wanted and what would help."""
+    """Return the error with a sentence about its cause and its remedy."""
     ended = _is_zombie(pid)  # the kernel lets only root open the memory that it had
     gone = ended or isinstance(error, FileNotFoundError | ProcessLookupError)
     if (isinstance(error, PermissionError) and not ended) or (gone and is_hidden(pid)):
@@ -161,7 +161,7 @@ class Memory:
         return bool(os.pread(self._pagemap, 8, 0))
 
     def program_start(self) -> bytes:
-        """Return what tells each start of a program from all others, and is the same after a fork.
+        """Return an identity of the program's start, unique and inherited by forks.
 
         Raises as `mappings` does.
         """
@@ -216,7 +216,7 @@ class Memory:
         return own, of_files
 
     def _entries(self, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the pages of the range that the kernel knows anything about."""
+        """Yield the pages of the range that have an entry."""
         for first in range(start // PAGE_BYTES, end // PAGE_BYTES, _ENTRIES_AT_ONCE):
             count = min(_ENTRIES_AT_ONCE, end // PAGE_BYTES - first)
             try:

@@ -1,4 +1,4 @@
-"""Why a worker has pages of its own: the kinds of change, and what each changed word was."""
+"""The kinds of change that make pages a worker's own, and the kind of each changed word."""
 
 import enum
 import sys
@@ -20,24 +20,24 @@ _HEAD_WORDS = 8  # of a block: the words before an object, and its own first two
 
 
 class Category(enum.StrEnum):
-    """What a worker changed on a page, or what the page is.
+    """The kind of a change on a page, or of the whole page.
 
-    In the order in which a page's bytes are charged: what is hardest to avoid comes first, so that
-    the bytes of what comes last are what avoiding it alone, with all behind it, would save.
+    In the order in which a page's bytes are charged: the changes that are hardest to avoid come
+    first.  So the bytes of a category are saved if it and all behind it are avoided.
     """
 
     NEW_PAGES = "new pages"
     """Not there in the reference: allocated after the fork."""
     FILE_PAGES = "file pages"
-    """Of a file, and mapped by no other process at the moment; nothing was copied."""
+    """Pages of a file that no other process maps at the moment; nothing was copied."""
     STACKS = "stacks"
     """Stacks of threads, and the frames of Python functions."""
     LIBRARY_DATA = "library data"
     """Data segments of the executable and its libraries."""
     C_HEAP = "C heap"
-    """What ``malloc`` gave to others than Python objects, and malloc's own fields."""
+    """Blocks of ``malloc`` outside of Python objects, and malloc's own fields."""
     UNKNOWN = "unknown"
-    """In no block that is known."""
+    """In no known block."""
     OBJECT_FIELDS = "object fields"
     """Values: attributes, items of lists, numbers."""
     DICT_TABLES = "dict tables"
@@ -60,7 +60,7 @@ class Category(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of addresses.  fallback: what a change there is if nothing better is known."""
+    """A stretch of addresses. fallback: the category of a change without a better explanation."""
 
     mapping: Mapping
     fallback: Category
@@ -77,14 +77,14 @@ _Contents = tuple[Sequence[int], Sequence[int]]  # the same stretch, in the work
 
 
 class Reader:
-    """Tells what changed words were; one for a pair of processes that run this interpreter."""
+    """Explains changed words; one for a pair of processes that run this interpreter."""
 
     __slots__ = ("_chunks", "_now", "_now_objects", "_then", "_then_objects")
 
     def __init__(
         self, now: Memory, then: Memory, now_objects: Objects, then_objects: Objects
     ) -> None:
-        """now: the worker; then: the reference, which shows what was there at the fork."""
+        """now: the worker; then: the reference, with the contents at the fork."""
         self._now = now
         self._then = then
         self._now_objects = now_objects
@@ -99,7 +99,7 @@ class Reader:
         then: Sequence[int],
         at: Sequence[int],
     ) -> Iterator[Verdict]:
-        """Yield what each changed word was.
+        """Yield the category and the owner of each changed word.
 
         now, then: the words of one aligned stretch of up to POOL_BYTES at `address`, in both
         processes.  at: the indices of those that differ, rising.
@@ -177,7 +177,7 @@ class Reader:
         now, then = self._now.words(block.address, count), self._then.words(block.address, count)
         return self._block(block, now, then, Category.C_HEAP)
 
-    # ---- what a block holds ---------------------------------------------------------------------
+    # ---- contents of a block --------------------------------------------------------------------
 
     def _new(self, block: Block, words: Sequence[int]) -> "_Fields":
         kind = self._now_objects.in_block(words)
@@ -203,7 +203,7 @@ class Reader:
     def _without_header(
         self, block: Block, now: Sequence[int], then: Sequence[int], fallback: Category
     ) -> "_Fields":
-        """Judge a block that is no object: part of one, or C's."""
+        """Judge a block that is no object: part of an object, or a block of C code."""
         if 0 < keys_table_bytes(now) <= block.size or _is_values_table(now):
             return _Fields(Category.DICT_TABLES, _TABLE)
         if self._are_references(now, self._now_objects):
@@ -218,7 +218,7 @@ class Reader:
 
 
 class _Fields:
-    """A block all of whose words count as the same."""
+    """A block all of whose words have the same verdict."""
 
     __slots__ = ("_verdict",)
 
@@ -267,9 +267,9 @@ def _head_words(block: Block) -> int:
 def _is_values_table(words: Sequence[int]) -> bool:
     """Whether the block holds an instance's values, apart from the instance.
 
-    Until 3.12 in front of them, up to a word's last two bytes: the order of insertion, how many
-    there are, and how long this front is.  From 3.13 on the first word says how many may be there
-    and are there, both bytes, and two flags.
+    Until 3.12 a prefix precedes them: the order of insertion and, in the last two bytes of a word,
+    the number of values and the length of the prefix.  From 3.13 on the first word has the capacity
+    and the number, one byte each, and two flags.
     """
     if _VALUES_SAY_HOW_MANY:
         first = words[0] if words else 0

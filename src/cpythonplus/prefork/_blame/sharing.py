@@ -21,9 +21,9 @@ _PROC = Path("/proc")
 class ProcessMemory(Data):
     """The memory of one process, in bytes.
 
-    resident_bytes: what is in memory, shared or not (Rss).  proportional_bytes: each page divided
+    resident_bytes: all pages in memory, shared or not (Rss). proportional_bytes: each page divided
     by the number of processes that map it (Pss); the only one of these whose sum over processes is
-    the memory that they use together.  shared_bytes: pages that another process maps too.
+    the memory that they use together. shared_bytes: pages that another process maps too.
     private_bytes: pages that no other process maps.
     """
 
@@ -74,8 +74,8 @@ def sharing(pid: int | None = None) -> Sharing:
     """Return the memory of the process ``pid`` (None: this one) and of all its descendants.
 
     A descendant that ends meanwhile, or that belongs to another user, is left out.  Raises
-    ProcessLookupError when there is no process ``pid``, PermissionError when it may not be looked
-    at, and UnsupportedPlatform where the kernel does not have ``smaps_rollup`` (before Linux 4.14).
+    ProcessLookupError if there is no process ``pid``, PermissionError if its memory may not be
+    read, and UnsupportedPlatform if the kernel does not have ``smaps_rollup`` (before Linux 4.14).
     """
     first = os.getpid() if pid is None else pid
     found = [process_memory(first)]
@@ -94,7 +94,7 @@ def private_bytes(pid: int | None = None) -> int:
 
 
 def process_memory(pid: int) -> ProcessMemory:
-    """Return what one process has; raises what `sharing` raises."""
+    """Return the memory of one process; raises as `sharing` does."""
     sums = memory_sums(pid)
     try:
         name = (_PROC / str(pid) / "comm").read_text(errors="replace").rstrip("\n")

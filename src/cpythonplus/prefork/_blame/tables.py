@@ -1,4 +1,4 @@
-"""What sharing and blame found, as lines and tables."""
+"""The results of sharing and blame, as lines and tables."""
 
 from dataclasses import replace
 
@@ -11,11 +11,11 @@ __all__ = ["blame_layout", "sharing_layout", "text"]
 
 _MOST_CATEGORIES = 20
 _OWNERS_CATEGORIES = 2
-"""The most frequent kinds of change that are told of a type or a module."""
+"""The number of kinds of change that are listed for a type or a module."""
 
 
 def text(layout: Layout) -> str:
-    """Return what is said as text."""
+    """Return the layout as text."""
     return "\n".join(layout_lines(*layout))
 
 
@@ -34,7 +34,7 @@ def sharing_layout(found: Part, top: int) -> Layout:
 
 
 def blame_layout(found: Part, top: int) -> Layout:
-    """Return what the pages are, by kind of change, by type and by module."""
+    """Return the pages by kind of change, by type and by module."""
     title = (
         f"process {size(found, 'pid')}: {format_size(size(found, 'private_bytes'))} private,"
         f" {size(found, 'compared_pages'):,} pages compared with process {size(found, 'reference')}"

@@ -1,1 +1,1 @@
-"""What the master and the workers of a server tell each other in shared memory."""
+"""Data that the master and the workers of a server exchange in shared memory."""

@@ -1,15 +1,15 @@
-"""What the master and the workers of a prefork server tell each other.
+"""Data that the master and the workers of a prefork server exchange.
 
 Made in the master before it forks, in anonymous shared memory.  Three kinds of records (see
 `records.py`, which keeps them whole):
 
-- The *table*: which process has which slot, how often workers were restarted and why, what the
-  workers that are gone had counted, and who has the turn.  Written by anybody, one at a time: under
+- The *table*: the owner of each slot, the number of restarts for each reason, the counts of the
+  workers that are gone, and the owner of the turn.  Any process may write it, one at a time: under
   a record lock (`fcntl`) of an unnamed file.  The kernel drops that lock when its owner is killed.
-- The *master's numbers*: memory, and what preparing did.  Written by the master only.
+- The *master's numbers*: memory, and the results of preparing.  Written by the master only.
 - The *numbers* of each slot: memory, requests, waits for the GIL, readiness, the reason for
-  leaving.  Written by the worker that has the slot; before it gets it and after it is gone, by
-  whoever holds the table's lock.
+  leaving.  Written by the worker that has the slot; before and after that, by the holder of the
+  table's lock.
 
 A change of the table is one commit.  Taking a worker off the board moves its counts to the gone in
 the same commit, so that no sum of a snapshot ever goes down.
@@ -73,7 +73,7 @@ _PAUSE_S = 0.001
 
 
 class BoardError(RuntimeError):
-    """The board cannot take this worker; it can work all the same, uncounted."""
+    """The board cannot take this worker, which can work uncounted."""
 
 
 class BoardFull(BoardError):  # noqa: N818  # it names a state
@@ -112,8 +112,8 @@ class MasterRow:
     """The master, as it last described itself; zeros before that.
 
     prepares, refused: how often it was prepared for forking, and how often it was not prepared
-    again although its heap had grown.  prepare_ns: how long preparing took together.
-    immortal_bytes: what it made immortal.  The others: as in `sharing`.
+    again although its heap had grown. prepare_ns: the time of all preparations. immortal_bytes: the
+    size of the objects that it made immortal.  The others: as in `sharing`.
     """
 
     prepares: int = 0
@@ -131,11 +131,11 @@ _MASTER_NUMBERS = len(fields(MasterRow))
 
 @dataclass(frozen=True, slots=True)
 class BoardSnapshot:
-    """What stood on the board at one moment.
+    """The contents of the board at one moment.
 
-    workers: the longest there first; one that has ended stays until somebody says so.  restarts:
-    how many workers have ended, for each of REASONS.  requests, gil_waits, gil_wait_ns: of all
-    workers there ever were.  turn_pid: who may leave now, 0 for nobody.  master: its own numbers.
+    workers: the oldest first; one that has ended stays until its end is reported. restarts: how
+    many workers have ended, for each of REASONS. requests, gil_waits, gil_wait_ns: of all workers
+    so far. turn_pid: the worker that may leave now, 0 for none. master: its own numbers.
     """
 
     workers: tuple[WorkerRow, ...]
@@ -148,7 +148,7 @@ class BoardSnapshot:
 
 
 class _Owner(NamedTuple):
-    """Whose a slot is.  claim numbers the claims of the board from 1; 0: the slot is free.
+    """The owner of a slot. claim numbers the claims of the board from 1; 0: the slot is free.
 
     swept_pid: a worker of this slot that was found to be gone, and counted, before it was reported.
     """
@@ -160,9 +160,9 @@ class _Owner(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """Who may leave; pid 0: nobody.  last_claim: the newest claim when it was taken.
+    """The worker that may leave; pid 0: none. last_claim: the newest claim when it took the turn.
 
-    gone_ns: when it was first seen that the process has ended, on the monotonic clock; 0: not yet.
+    gone_ns: the monotonic time at which its end was first seen; 0: not yet.
     """
 
     pid: int = 0
@@ -173,7 +173,7 @@ class _Turn(NamedTuple):
 
 @dataclass(slots=True)
 class _Table:
-    """The table, unpacked; see the fields' words in `words`."""
+    """The table, unpacked; `words` gives the order of its fields."""
 
     restarts: list[int]
     gone: list[int]  # as COUNTERS
@@ -206,9 +206,9 @@ class _Table:
 
 @dataclass(slots=True)
 class _Local:
-    """What one process keeps for itself about the board.
+    """The state of the board in one process.
 
-    inside: whether a thread is changing the table; asked under `lock`.  to_end: workers that are to
+    inside: whether a thread is changing the table; guarded by `lock`. to_end: workers that are to
     be taken off, with the reason.
     """
 
@@ -247,7 +247,7 @@ class Board:
         self._numbers = [Record(words, first + i * step, NUMBERS) for i in range(slots)]
         self._master = Record(words, first + slots * step, _MASTER_NUMBERS)
         self._table.write(_Table.of([0] * size).words())
-        # The file is empty, and only there to be locked.
+        # The file is empty; it exists only for its lock.
         self._file = _unnamed_file()
         self._file_is = _identity(self._file)
         weakref.finalize(self, _close, self._file, self._file_is)
@@ -292,12 +292,13 @@ class Board:
         if index is None:
             raise BoardFull(f"all {self.slots} slots of the board belong to running workers")
         table.claims += 1
-        # A number that was used again is no longer that of the one that was swept.
+        # If a pid is used again, it no longer belongs to the worker that was swept.
         owners = [o._replace(swept_pid=0) if o.swept_pid == pid else o for o in table.owners]
         owners[index] = _Owner(pid, ticks, table.claims, owners[index].swept_pid)
         table.owners = owners
-        # Before the table is committed: until then the slot is free, and nobody reads its numbers.
-        # After it, they are this worker's. The table's copy in use is intact if we are killed here.
+        # This precedes the commit of the table: until then the slot is free, and its numbers are
+        # not read; afterwards they are this worker's.  If the process is killed here, the copy of
+        # the table in use is intact.
         self._numbers[index].write([table.claims] + [0] * (NUMBERS - 1))
         return index
 
@@ -307,12 +308,13 @@ class Board:
         """Take the worker `pid`, which has ended, off the board; count a restart; return why.
 
         how: one of REASONS, if the master knows; the wait status that `os.waitpid` gave; or None,
-        where the server does not tell.  Of a status, what the worker noted itself counts first, see
-        `endings.reason_of_status` for the rest.  A worker that is not on the board (it ended before
-        it had claimed a slot) is counted too.  Call it once for each worker.
+        if the server does not tell.  The worker's own reason wins over a status, see
+        `endings.reason_of_status`.  A worker that is not on the board (it ended before it had
+        claimed a slot) is counted too.  Call it once for each worker.
 
-        Never raises BoardBusy, and may be called in a signal handler: what cannot be done now is
-        done by the next call of this process that changes the board.  ValueError: another reason.
+        Never raises BoardBusy, and may be called in a signal handler: a change that is impossible
+        now is made by the next call of this process that changes the board.  ValueError: another
+        reason.
         """
         reason = how if isinstance(how, str) else self._reason(pid, how)
         self._local().to_end.append((pid, code_of(reason)))
@@ -322,8 +324,8 @@ class Board:
     def sweep(self) -> int:
         """Take off all workers whose process has ended; return how many there were.
 
-        For servers that do not report each end.  They are counted under what they noted, or "exit".
-        An end that is reported afterwards is not counted again.
+        For servers that do not report each end.  They are counted under the reason that they noted,
+        or "exit".  An end that is reported afterwards is not counted again.
         """
         return self._change(self._sweep)
 
@@ -332,7 +334,7 @@ class Board:
         self._master.write([min(max(value, 0), WORD_MAX) for value in astuple(row)])
 
     def snapshot(self) -> BoardSnapshot:
-        """Return what stands on the board.  Takes no lock: anybody may call it, at any time."""
+        """Return the contents of the board.  Takes no lock: any process may call it at any time."""
         while True:
             sequence = self._table.sequence()
             table = _Table.of(self._table.read())
@@ -340,7 +342,7 @@ class Board:
             if self._table.sequence() == sequence:
                 return _snapshot(table, numbers, MasterRow(*self._master.read()))
 
-    # ---- one at a time ---------------------------------------------------------------------------
+    # ---- turns -----------------------------------------------------------------------------------
 
     def take_turn(self, pid: int) -> bool:
         """Return whether the worker `pid` may leave now: if so, no other one may.
@@ -352,7 +354,7 @@ class Board:
         ticks = endings.start_ticks(pid)
         if ticks is None:
             return False
-        # Mostly somebody else has it: found out without the lock.
+        # Usually another worker has it: that is found out without the lock.
         table = _Table.of(self._table.read())
         turn = self._turn_now(table)
         if turn.pid not in {0, pid} and turn == table.turn:
@@ -385,7 +387,7 @@ class Board:
             return False
 
     def _turn_now(self, table: _Table) -> _Turn:
-        """Return the turn as it is now: ended ones as free, newly seen deaths noted."""
+        """Return the present turn: an ended one as free, a newly seen death noted."""
         turn = table.turn
         if turn.pid == 0:
             return turn
@@ -427,7 +429,7 @@ class Board:
             table.restarts[code] += 1
 
     def _take_off(self, table: _Table, index: int, code: int, *, swept: bool) -> None:
-        """Free the slot: its counts go to the gone, and its end is counted under `code`."""
+        """Free the slot, add its counts to those of the gone, and count its end under `code`."""
         owner = table.owners[index]
         values = self._numbers[index].read()
         if values[CLAIM] == owner.claim:
@@ -436,7 +438,7 @@ class Board:
         table.owners[index] = _Owner(swept_pid=owner.pid if swept else owner.swept_pid)
 
     def _noted(self, table: _Table, index: int) -> int:
-        """Return the code of the reason that the worker gave, else that of "exit"."""
+        """Return the code of the worker's reason, else that of "exit"."""
         values = self._numbers[index].read()
         given = values[REASON] if values[CLAIM] == table.owners[index].claim else 0
         return given - 1 if given else code_of("exit")
@@ -488,7 +490,7 @@ class Board:
                 raise BoardBusy("a signal handler ran while its thread was changing the board")
             if _identity(self._file) != self._file_is:
                 raise BoardBusy("the board's lock file has been closed in this process")
-            # A signal handler may raise at any call: so all of it stands in the try.
+            # A signal handler may raise at any call, so all of them are inside the try.
             try:
                 local.inside = True
                 self._lock_file()
@@ -514,7 +516,7 @@ class Board:
                 return
 
     def _local(self) -> _Local:
-        """Return what this process keeps; a forked child starts with nothing of its parent's."""
+        """Return this process's state; a forked child starts with an empty one."""
         pid = os.getpid()
         local = self._locals.get(pid)
         return local if local is not None else self._locals.setdefault(pid, _Local())
@@ -571,7 +573,7 @@ def _close(descriptor: int, file_is: tuple[int, int] | None) -> None:
 
 
 def _identity(descriptor: int) -> tuple[int, int] | None:
-    """Return what tells an open file from all others; None: the descriptor is closed."""
+    """Return the identity of an open file; None: the descriptor is closed."""
     try:
         status = os.fstat(descriptor)
     except OSError:

@@ -43,7 +43,7 @@ class Channel:
     def send(self, *words: object, descriptors: tuple[int, ...] = ()) -> None:
         """Send a message, with copies of `descriptors`.
 
-        Raises OSError where the other end is closed, or has not read so many that no more fit.
+        Raises OSError if the other end is closed, or has left too many messages unread.
         """
         text = " ".join(map(str, words)).encode(errors="replace")[:_LONGEST]
         socket.send_fds(self._end, [text], descriptors)
@@ -51,7 +51,7 @@ class Channel:
     def receive(self, wait_s: float = 0.0) -> tuple[list[str], list[int]] | None:
         """Return the words of the next message and its descriptors; None after `wait_s` seconds.
 
-        Raises EOFError where the other end is closed, OSError for what else goes wrong.
+        Raises EOFError if the other end is closed, OSError for other errors.
         """
         if wait_s:
             look = select.poll()

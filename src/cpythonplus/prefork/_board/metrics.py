@@ -64,10 +64,10 @@ _log = logging.getLogger("cpythonplus.prefork")
 def render(board: Board, *, master_pid: int) -> str:
     """Return the metrics of `board` and of the process `master_pid` as text.
 
-    Memory is read now; of a process that may not be looked at (another user's) it is what it put on
-    the board last, and left out for a master that put nothing there.  A reading takes about 1 ms
-    for each 100 MB of a process.  Metrics with a pid are of the workers there are, and go with
-    them; counters without never go down while the server runs.
+    Memory is read now.  For a process of another user it is the last value on the board; for a
+    master without one it is left out.  A reading takes about 1 ms for each 100 MB of a process.
+    Metrics with a pid belong to the present workers, and disappear with them; counters without a
+    pid never go down while the server runs.
     """
     shown = board.snapshot()
     memory = {row.pid: _memory_of(row) for row in shown.workers}
@@ -129,7 +129,7 @@ def _read(pid: int) -> ProcessMemory | None:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    # Pids and reasons: nothing in them has to be escaped.
+    # Pids and reasons need no escaping.
     return "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else ""
 
 
@@ -137,7 +137,7 @@ def _labels(labels: Mapping[str, str]) -> str:
 
 
 def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
-    """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
+    """Return `app`, with GET and HEAD of exactly `path` answered by the result of `render`.
 
     path: as the application sees it (PATH_INFO).  Everything else reaches `app` untouched.
     """
@@ -158,7 +158,7 @@ def wsgi_middleware(app: WsgiApp, path: str, render: Render) -> WsgiApp:
 
 
 def asgi_middleware(app: AsgiApp, path: str, render: Render) -> AsgiApp:
-    """Return `app`, with GET and HEAD of exactly `path` answered by what `render` returns.
+    """Return `app`, with GET and HEAD of exactly `path` answered by the result of `render`.
 
     path: with or without the `root_path` that the server gives.  Everything else, also websockets
     and lifespan, reaches `app` untouched.  `render` runs in the event loop, for some milliseconds.
@@ -188,9 +188,9 @@ def add_to_aiohttp(
     render: Render,
     answer: Callable[[Any, Callable[[Any], Awaitable[Any]]], Awaitable[Any]],
 ) -> Any:  # noqa: ANN401
-    """Return `app`, with GET and HEAD of what `path` returns answered by what `render` returns.
+    """Return `app`, with GET and HEAD of the path that `path` returns answered by `render`.
 
-    All other requests are given to `answer`, with what answers them.  An Application is changed,
+    All other requests are given to `answer`, with their handler.  An Application is changed,
     once.  Raises RuntimeError for one that has been started: then it takes no middleware.
     """
     if not is_aiohttp_application(app):
@@ -240,8 +240,8 @@ def listen(address: str) -> socket.socket:
     """Return a socket that listens at `address`: made in the master, used in the workers.
 
     address: '127.0.0.1:9100', 'localhost:9100', '[::1]:9100', or '9100' alone, which is 127.0.0.1:
-    who reads the metrics need not log in, so any other machine has to be asked for (0.0.0.0:9100).
-    Port 0 takes a free one.
+    the metrics need no login, so other machines must be allowed explicitly (0.0.0.0:9100).  Port 0
+    takes a free one.
 
     Raises ValueError for another form, OSError, with the address in its message, when it cannot
     listen there.
@@ -273,10 +273,10 @@ def listen(address: str) -> socket.socket:
 def serve_in_thread(sock: socket.socket, render: Render) -> threading.Thread:
     """Answer HTTP requests on `sock` in a daemon thread of this process, and return the thread.
 
-    Called in each worker with the socket that the master made by `listen`: whichever is free
-    answers.  GET and HEAD of /metrics and / are served, each connection once and for 2 seconds at
-    most.  Up to 64 clients are waited for at the same time; of more, the one that came first has to
-    go.  The thread ends with the process, or when `sock` is shut down.
+    Called in each worker with the socket that the master made by `listen`: a free worker answers.
+    GET and HEAD of /metrics and / are served, each connection once and for 2 seconds at most.  Up
+    to 64 clients are waited for at the same time; of more, the one that came first has to go.  The
+    thread ends with the process, or when `sock` is shut down.
     """
     thread = threading.Thread(
         target=_serve, args=(sock, render), name="cpythonplus metrics", daemon=True
@@ -293,7 +293,7 @@ def _serve(sock: socket.socket, render: Render) -> None:
 
 
 class _Client:
-    """A connection: what it has sent, what it has still to get, and until when."""
+    """A connection: the bytes received, the bytes still to be sent, and the deadline."""
 
     __slots__ = ("answer", "connection", "last_s", "request")
 
@@ -305,7 +305,7 @@ class _Client:
 
 
 class _Clients:
-    """The connections of one port, all waited for together: a silent one keeps nobody waiting."""
+    """The connections of one port, all waited for together: a silent one does not block others."""
 
     def __init__(
         self, sock: socket.socket, render: Render, selector: selectors.BaseSelector
@@ -314,9 +314,9 @@ class _Clients:
         self._render = render
         self._selector = selector
         self._clients: dict[_Client, None] = {}
-        """In the order in which they came, and so of their ends."""
+        """In the order of their arrival, and so of their deadlines."""
         self._again_s: float | None = None
-        """Then somebody is accepted again; None: now."""
+        """The time at which connections are accepted again; None: now."""
 
     def serve(self) -> None:
         """Answer until the port is shut down."""
@@ -335,14 +335,14 @@ class _Clients:
                 self._selector.register(self._sock, selectors.EVENT_READ)
 
     def _wait_s(self) -> float | None:
-        """Return how long nothing has to be done unless somebody says something."""
+        """Return the time until the next deadline, or None."""
         times = [client.last_s for client in islice(self._clients, 1)]
         if self._again_s is not None:
             times.append(self._again_s)
         return max(min(times) - time.monotonic(), 0.0) if times else None
 
     def _accept(self) -> bool:
-        """Take a client; False when there will be none any more."""
+        """Accept a client; False when the port is shut down."""
         try:
             connection, _ = self._sock.accept()
         except BlockingIOError:
@@ -380,7 +380,7 @@ class _Clients:
             self._drop(client)
 
     def _receive(self, client: _Client) -> bool:
-        """Read what there is, and begin to answer a request that is whole; whether that is all."""
+        """Read the request, and begin to answer it if it is whole; return whether that is all."""
         received = client.connection.recv(_REQUEST_BYTES)
         client.request += received
         if b"\r\n\r\n" in client.request or b"\n\n" in client.request:
@@ -406,7 +406,7 @@ def _response(request: bytes, render: Render) -> bytes:
         return _message("404 Not Found", b"the metrics are at /metrics\n")
     try:
         answer = _message("200 OK", render().encode())
-    except Exception:  # noqa: BLE001  # somebody's function; the thread has to go on
+    except Exception:  # noqa: BLE001  # any error of the user's function; the thread has to go on
         _log.exception("the metrics could not be rendered")
         answer = _message("500 Internal Server Error", b"see the server's log\n")
     return answer if method == "GET" else answer.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"

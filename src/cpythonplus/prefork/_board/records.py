@@ -1,4 +1,4 @@
-"""Records in shared memory that stay whole, whoever is killed while writing them.
+"""Records in shared memory that stay whole if a writer is killed.
 
 A record is kept twice.  The writer fills the copy that is not in use, then stores the sequence
 number, whose lowest bit names the copy in use:
@@ -7,8 +7,8 @@ number, whose lowest bit names the copy in use:
 
 So a writer that is killed at any instruction leaves the old record or the new one.  A reader takes
 no lock: it copies, and believes the copy if the check, a hash over the sequence number and the
-words, fits.  It does not fit while a writer laps the reader, nor where a processor shows the
-sequence number before the words (ARM): then it reads again.
+words, fits.  It does not fit while a writer laps the reader, nor if a processor shows the sequence
+number before the words (ARM): then the reader reads again.
 
 Single words are loaded and stored by `memoryview` of format Q, as one instruction on 64-bit
 machines.  Rejected: `struct.pack_into`, which clears its target first, so that readers see zeros;
@@ -27,9 +27,9 @@ _TRIES = 10_000
 
 
 class Record:
-    """`size` words of 64 bits at word `start` of `words`; `span` words are taken there.
+    """`size` words of 64 bits at word `start` of `words`, where the record takes `span` words.
 
-    One writer at a time, which the caller sees to; any number of readers, in any process.
+    The caller ensures one writer at a time; there may be any number of readers, in any process.
     """
 
     __slots__ = ("_copy_span", "_size", "_start", "_words")
@@ -42,7 +42,7 @@ class Record:
 
     @staticmethod
     def span(size: int) -> int:
-        """Return how many words of memory a record of `size` words takes."""
+        """Return the number of words of memory that a record of `size` words takes."""
         return 1 + 2 * (size + 1)
 
     def sequence(self) -> int:
@@ -65,7 +65,7 @@ class Record:
         raise RuntimeError("a record in shared memory is being written all the time")
 
     def write(self, words: Sequence[int]) -> None:
-        """Put `words` in the place of what is there, all at once; each from 0 to WORD_MAX."""
+        """Replace the words, all at once; each is from 0 to WORD_MAX."""
         sequence = self.sequence() + 1
         copy = self._copy(sequence)
         copy[:] = memoryview(array("Q", [*words, _check(sequence, words)]))

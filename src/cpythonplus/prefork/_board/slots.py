@@ -1,4 +1,4 @@
-"""A worker's own place on the board, and what stands in it."""
+"""A worker's own place on the board, and its numbers."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ class Slot:
     """A worker's place on the board.
 
     Only the worker itself writes: in any other process, its own children included, the methods do
-    nothing.  Any thread may call them, and a signal handler too.  None waits for another process.
+    nothing.  Any thread and any signal handler may call them.  None waits for another process.
     """
 
     __slots__ = ("_changed", "_lock", "_record", "_values", "_writing", "index", "pid")
@@ -42,11 +42,11 @@ class Slot:
         self._changed = False
 
     def write(self, **numbers: int) -> None:
-        """Replace what the board says of this worker: those of _PLACES that are given."""
+        """Replace numbers of this worker on the board; the names are those of _PLACES."""
         self._set({_PLACES[name]: value for name, value in numbers.items()})
 
     def count_request(self) -> None:
-        """Add one to the requests: instead of `write(requests=...)`, where threads serve them."""
+        """Add one to the requests: use this and not `write(requests=...)` if threads serve them."""
         if os.getpid() != self.pid:
             return  # the lock may have been held by another thread of the parent
         with self._lock:
@@ -57,7 +57,7 @@ class Slot:
         self._set({READY: 1})
 
     def leaves(self, reason: str) -> None:
-        """Note why this worker is about to leave: one of REASONS, else ValueError."""
+        """Note the reason why this worker is about to leave: one of REASONS, else ValueError."""
         self._set({REASON: 1 + code_of(reason)})
 
     @property
@@ -67,7 +67,7 @@ class Slot:
 
     @property
     def requests(self) -> int:
-        """How many requests this worker has said it served."""
+        """The number of requests that this worker has counted."""
         return self._values[REQUESTS]
 
     def _set(self, values: dict[int, int]) -> None:
@@ -77,8 +77,8 @@ class Slot:
             for place, value in values.items():
                 self._values[place] = min(max(value, 0), WORD_MAX)
             self._changed = True
-        # A signal handler may come in between, in the thread that is writing: it leaves the writing
-        # to that one, which looks again each time it has stopped.
+        # A signal handler may interrupt the thread that is writing: it leaves the writing to that
+        # thread, which checks again after each write.
         while self._changed:
             with self._lock:
                 if self._writing:

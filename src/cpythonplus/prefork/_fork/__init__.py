@@ -1,1 +1,1 @@
-"""Before a fork and right after it: what is shared, closed, cut, told and begun anew."""
+"""Steps before a fork and right after it: sharing, closing, cutting, logging and starting anew."""

@@ -1,9 +1,9 @@
 """The recipe of 2017: no garbage collection in the workers at all.
 
 Instagram's engineers turned the collector off, for it wrote to every object's header and so made
-shared pages private; `gc.disable()` did not do, since a library turned it on again (C. Wu and M.
-Ni, "Dismissing Python Garbage Collection at Instagram", 2017).  `gc.freeze` and immortal objects
-are the better answer where they exist: cycles are still found then.
+shared pages private; `gc.disable()` was not enough, since a library turned it on again (C. Wu and
+M. Ni, "Dismissing Python Garbage Collection at Instagram", 2017).  `gc.freeze` and immortal
+objects are the better answer if they exist: cycles are then still found.
 """
 
 import gc
@@ -27,7 +27,8 @@ def keep_gc_off() -> None:
     _originals["thresholds"] = gc.get_threshold()
     _originals["enabled"] = gc.isenabled()
     gc.disable()
-    # A library that took `enable` out of the module before turns it on all the same, to no effect.
+    # A library may have saved `enable` before: calling it then turns the collector on, to no
+    # effect.
     gc.set_threshold(0)
     for name in _NAMES:
         setattr(gc, name, _refuse)

@@ -5,7 +5,7 @@ workers write to one stream, and each reads answers that belong to another.  So 
 on it, not even a farewell, and the pool must see that the connection is lost.
 
     parent   begin   remember what is open: it is not cut
-             look    note what was opened since, and by what
+             look    note the new descriptors, and what opened them
              tell    one line in the log for each peer
     worker   cut     right after the fork, while there is one thread
 
@@ -20,7 +20,7 @@ number, and may close it without harm.
     process                            kafka, `signal.set_wakeup_fd`); a dead one would wake it for
                                        ever
     other pairs                        a dead socket: a helper process may have the other end too
-    epoll, eventfd, timerfd, inotify   a new one with the same state: see `_renewing`
+    epoll, eventfd, timerfd, inotify   a new one with the same state: see `renewing`
 
 Left alone are descriptors that were open at `begin`, sockets that listen or are not connected (the
 server's own), netlink sockets, pipes, files, and signalfd, which shows each process its own
@@ -65,7 +65,7 @@ _QUIET = {*renewing.NAMES, _WAKING}
 class _Found:
     """A descriptor that was opened after `begin`.
 
-    origin: what opened it.  text: its name in the log; empty if the log does not mention it.
+    origin: the step that opened it. text: its name in the log; empty if it is not logged.
     """
 
     origin: str
@@ -105,8 +105,8 @@ class _Seen:
 class Connections:
     """The descriptors that a parent has opened since `begin`; the copy in a worker cuts them.
 
-    whole: cut also what was opened after the last `look`, up to the fork.  mine: the descriptor of
-    a socket that the next worker is to have; -1 for none.
+    whole: cut also descriptors that were opened after the last `look`, up to the fork. mine: the
+    descriptor of a socket that the next worker is to have; -1 for none.
     """
 
     whole: bool = False
@@ -114,7 +114,7 @@ class Connections:
     _pid: int = 0
     _before: frozenset[str] | None = None
     _first: frozenset[str] = frozenset()
-    """What was open at the first `begin`."""
+    """The descriptors at the first `begin`."""
     _found: dict[str, _Found] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     _kept: dict[int, str] = field(default_factory=dict)
@@ -123,9 +123,9 @@ class Connections:
     # ---- in the parent --------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Let what is open now alone, but for what `look` has found before.
+        """Leave the present descriptors alone, except those that `look` has found before.
 
-        Raises OSError where the descriptors cannot be listed; then nothing is ever cut.
+        Raises OSError if the descriptors cannot be listed; then no descriptor is ever cut.
         """
         before = set(_descriptors())
         if not self._kept:
@@ -136,9 +136,9 @@ class Connections:
         self._first = self._first or self._before
 
     def begin_again(self, mine: int) -> None:
-        """In a worker that is going to fork itself: let alone what was open at the first `begin`.
+        """Leave the descriptors of the first `begin` alone, in a worker that will fork itself.
 
-        mine: a socket of its own, not for those that it forks; they close it.  Raises OSError.
+        mine: a socket of its own, which its children close.  Raises OSError.
         """
         self._found.clear()
         self._kept.clear()
@@ -146,7 +146,7 @@ class Connections:
         self._before = self._first | {_identity(mine), *self._kept.values()}
 
     def look(self, origin: str) -> None:
-        """Note what is new, as opened by `origin`; raises OSError."""
+        """Note new descriptors, as opened by `origin`; raises OSError."""
         if self._before is None:
             return
         self._pid = os.getpid()
@@ -158,7 +158,7 @@ class Connections:
             self._found[identity] = _Found(origin, text)
 
     def tell(self, log: Any) -> None:  # noqa: ANN401  # what a Guard has
-        """Say what is going to be cut, and who opened it: once for each.  Raises OSError."""
+        """Log each connection that will be cut, and its origin, once.  Raises OSError."""
         now = _descriptors() if self._found else {}
         for each in [self._found[identity] for identity in self._found.keys() & now.keys()]:
             line = f"{each.text} (opened by {each.origin})"
@@ -177,16 +177,16 @@ class Connections:
     # ---- in a worker ----------------------------------------------------------------------------
 
     def cut(self) -> None:
-        """Replace all that must not be shared; see the file's head.
+        """Replace all descriptors that must not be shared; see the module's docstring.
 
-        Only for a process just forked; does nothing in the parent or when
-        called again.  What cannot be renewed is dead.  Raises OSError if the descriptors cannot be
-        listed: then nothing is replaced.
+        Only for a process just forked; does nothing in the parent or when called again.  A
+        descriptor that cannot be renewed becomes a dead socket.  Raises OSError if the descriptors
+        cannot be listed: then nothing is replaced.
         """
         if self._before is None or self._pid in {0, os.getpid()}:
             return
         before, found, self._before = self._before, self._found, None
-        # The program may have closed all numbers above 2, and opened others there.
+        # The program may have closed all numbers above 2, and opened other files there.
         dead, *spares = (number if _is(number, it) else -1 for number, it in self._kept.items())
         for each in spares:
             with suppress(OSError):
@@ -199,7 +199,7 @@ class Connections:
             and self.mine not in numbers
             and _is_inherited(identity, numbers[0])
         }
-        # Read first, replace later: an epoll's list shows the sockets that are replaced.
+        # All are read before any is replaced: an epoll's list contains sockets that are replaced.
         states = {
             number: renewing.read(kind, number)
             for identity, (number, *_) in chosen.items()
@@ -234,14 +234,14 @@ def _cut_sockets(chosen: dict[str, list[int]], dead: int) -> None:
         except OSError:
             if seen.is_stream:
                 _put(dead, [*numbers, *chosen.get(partner, ())], keep=True)
-            # Else nobody listens at the peer's address now, and the datagrams stay shared.
+            # Otherwise the peer's address has no listener now, and the datagrams stay shared.
 
 
-# ---- looking ------------------------------------------------------------------------------------
+# ---- finding descriptors ------------------------------------------------------------------------
 
 
 def _descriptors() -> dict[str, list[int]]:
-    """Return the numbers of each socket and of what is renewed, by identity.  Raises OSError."""
+    """Return the numbers of each socket and renewable descriptor, by identity; raises OSError."""
     found: dict[str, list[int]] = {}
     for name in os.listdir(_FOLDER):  # noqa: PTH208  # pathlib interns the numbers
         with suppress(OSError):  # closed meanwhile
@@ -258,7 +258,7 @@ def _is_inherited(identity: str, number: int) -> bool:
     inherited = renewing.is_inherited(number)
     if inherited is not None:
         return inherited
-    # A socket has its own inode. A library that has started threads here has seen to the rest.
+    # A socket has its own inode.  If a library has started threads here, its handler did the rest.
     return identity.startswith(_SOCKET) or len(os.listdir(renewing.TASKS)) == 1  # noqa: PTH208
 
 
@@ -273,7 +273,7 @@ def _is(number: int, identity: str) -> bool:
 
 
 def _described(identity: str, now: dict[str, list[int]]) -> str:
-    """Return its name in the log; empty for sockets that stay, and for datagrams."""
+    """Return the descriptor's name in the log; empty for sockets that stay, and for datagrams."""
     kind = renewing.kind(identity)
     if kind:
         renewing.load()
@@ -292,7 +292,7 @@ def _seen(number: int) -> _Seen | None:
     if timeout is not None:
         _socket.setdefaulttimeout(None)
     try:
-        it = _socket.socket(fileno=number)  # the C type: nobody patches it
+        it = _socket.socket(fileno=number)  # the C type, which is never patched
     except OSError:  # closed meanwhile
         return None
     finally:
@@ -307,7 +307,7 @@ def _seen(number: int) -> _Seen | None:
 
 
 def _examined(it: _socket.socket) -> _Seen | None:
-    if it.family == socket.AF_NETLINK:  # seems to be connected always
+    if it.family == socket.AF_NETLINK:  # it always seems to be connected
         return None
     if it.type not in _STREAMS and it.type != socket.SOCK_DGRAM:
         return None
@@ -330,7 +330,7 @@ def _is_connecting(it: _socket.socket) -> bool:
 
 
 def _partner(identity: str, number: int) -> str:
-    """Return the identity of a non-blocking pair's other end; or nothing.
+    """Return the identity of a non-blocking pair's other end, or "".
 
     Only the kernel's socket diagnosis knows it.  Without the diagnosis the pair is dead.
     """
@@ -372,11 +372,11 @@ def _peer_inode(inode: int) -> int:
     raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
 
 
-# ---- putting something else there ---------------------------------------------------------------
+# ---- replacing descriptors ----------------------------------------------------------------------
 
 
 def _put(new: int, numbers: list[int], *, keep: bool = False) -> None:
-    """Put `new` on `numbers`, each as inheritable as it was; then close it, but to `keep`."""
+    """Duplicate `new` to `numbers`, each as inheritable as before; close it unless `keep`."""
     for number in numbers:
         os.dup2(new, number, inheritable=os.get_inheritable(number))
     if not keep:

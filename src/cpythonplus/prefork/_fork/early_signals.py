@@ -1,15 +1,15 @@
 """Signals that reach a worker before it has handlers of its own.
 
 From the fork on a worker has its master's handlers, which note a signal for a loop that does not
-run here: a worker that is told to stop in its first moments would go on, and stopping the server
-take until its patience ends.
+run here: a worker that is told to stop in its first moments would go on, and the server would stop
+only after its time limit.
 
-    master   block       the mask of what is forked now holds the signals back
+    master   block       the mask of the forked process holds the signals back
     worker   keep        handlers of ours, which remember; the mask as it was
              hand_over   the worker's own handlers, which get what was remembered
 
-Rejected: blocking them all the way.  What the user's code starts meanwhile, side-cars of monitoring
-agents for example, inherits the mask, through exec too, and could not be stopped.
+Rejected: blocking them all the way.  Processes that the user's code starts meanwhile, side-cars of
+monitoring agents for example, inherit the mask, through exec too, and could not be stopped.
 """
 
 import os
@@ -24,24 +24,27 @@ _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class EarlySignals:
-    """What one master does for its workers, and its copy in each of them; for the main thread."""
+    """The signal handling of one master for its workers, with a copy in each of them.
+
+    Only for the main thread.
+    """
 
     def __init__(self) -> None:
         self._mask: set[int] = set()  # before block
         self._seen: list[int] = []
-        self._handlers: dict[int, Any] = {}  # what keep has replaced
+        self._handlers: dict[int, Any] = {}  # replaced by keep
 
     def block(self) -> None:
         """Hold the signals back, right before the fork; the master puts its mask back after it."""
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
 
     def keep(self) -> None:
-        """In the worker: remember what comes, and let what is started from now on hear."""
+        """Remember signals, in the worker, and unblock them for processes that start later."""
         self._handlers = {number: signal.signal(number, self._remember) for number in _STOPPING}
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
 
     def hand_over(self, init_signals: Callable[[], object]) -> None:
-        """Have the worker set up its handlers, and send it what came before."""
+        """Have the worker set up its handlers, and send it the signals that came before."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPPING)
         try:
             init_signals()

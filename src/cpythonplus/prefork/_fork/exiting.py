@@ -2,8 +2,8 @@
 
 At a normal end the interpreter takes every object apart, and so makes all shared pages its own: for
 some seconds each worker of a large service needs as much memory as if nothing had been shared.  A
-process that is about to vanish need not do that.  What a program can see of a normal end is kept:
-the exit functions, the threads, what files have buffered, temporary files, the status.
+process that is about to vanish need not do that.  The visible parts of a normal end are kept: the
+exit functions, the threads, the buffers of files, temporary files, the status.
 """
 
 import atexit
@@ -25,10 +25,10 @@ __all__ = ["end_lightly", "fast_exit", "is_awaited"]
 _UNIT_BYTES = 2  # of CPython's code
 _CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
 
-# The thread in which fast_exit is at work. A child that an exit function forks inherits it, and
-# must not call all of them anew; one that another thread forks may.
+# The thread in which fast_exit runs.  A child that an exit function forks inherits the number, and
+# must not call all exit functions anew; a child of another thread may.
 _ending_thread: int | None = None
-_light_shutdown: Callable[[], None] | None = None  # what end_lightly has put in place
+_light_shutdown: Callable[[], None] | None = None  # set by end_lightly
 
 
 def fast_exit(status: object = 0) -> NoReturn:
@@ -36,9 +36,9 @@ def fast_exit(status: object = 0) -> NoReturn:
 
     Waits for the threads that are not daemons, calls all `atexit` functions, writes out what open
     files and the standard streams have buffered, deletes the `NamedTemporaryFile`s that this
-    process made, then ends at once (`os._exit`).  What does not happen: `finally` and `with` blocks
-    around the call are not left, finalisers of objects that still exist are not called (`__del__`,
-    `finally` in suspended generators), nor C libraries' exit functions.
+    process made, then ends at once (`os._exit`).  The `finally` and `with` blocks around the call
+    are not run, and neither are the finalisers of existing objects (`__del__`, `finally` in
+    suspended generators) and the exit functions of C libraries.
 
     Not for exit functions (`atexit.register(fast_exit)`): those that ran already would run again,
     and the status of the process is not known there.  Called while it is at work, by a signal
@@ -67,13 +67,13 @@ def fast_exit(status: object = 0) -> NoReturn:
 
 
 def end_lightly() -> None:
-    """Have the interpreter's own end, when it comes, find nothing to take apart.
+    """Make the interpreter's own end leave the heap as it is.
 
-    For processes whose status only the interpreter knows.  Replaces `threading._shutdown`, which is
-    called first of all at the end, in this process.
+    For processes whose status only the interpreter knows.  Replaces `threading._shutdown`, the
+    first call of the interpreter's end, in this process.
     """
     global _light_shutdown  # noqa: PLW0603
-    original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # what CPython calls
+    original = threading._shutdown  # type: ignore[attr-defined]  # noqa: SLF001  # CPython calls it
     if original is _light_shutdown:
         return  # inherited
 
@@ -85,17 +85,17 @@ def end_lightly() -> None:
         threading._shutdown = original  # type: ignore[attr-defined]  # noqa: SLF001
         _run_end()
         _flush_standard_streams()
-        # As the last of all: who has wrapped this function, as gevent does, may go on importing.
+        # This must be the last step: a wrapper of this function (gevent's) may import after it.
         atexit.register(_hide_heap)
 
     _light_shutdown = threading._shutdown = shutdown  # type: ignore[attr-defined]  # noqa: SLF001
 
 
 def is_awaited(frame: FrameType | None, *, harmless: tuple[str, ...] = ()) -> bool:
-    """Whether a SystemExit raised in `frame` could be seen on its way: by finally, with or except.
+    """Whether a SystemExit raised in `frame` would run code on its way: finally, with or except.
 
-    If not, ending at once instead of raising it makes no difference.  What stands around the call
-    in compiled modules cannot be seen.
+    If not, ending at once instead of raising it makes no difference.  Blocks in compiled modules
+    cannot be seen.
 
     harmless: beginnings of the names of files whose blocks need not be left.
     """
@@ -136,7 +136,7 @@ def _number_from(byte: int, table: Iterator[int]) -> int:
 
 
 def _is_interpreters_end() -> bool:
-    """Whether no Python function calls `threading._shutdown`, or what somebody wrapped it in."""
+    """Whether no Python function calls `threading._shutdown`, or a wrapper of it."""
     frame = sys._getframe()  # noqa: SLF001
     while frame.f_back is not None:
         frame = frame.f_back
@@ -156,20 +156,20 @@ def _number(status: object) -> int:
 
 
 def _run_end() -> None:
-    """Do what the interpreter does before it takes anything apart."""
-    # Each tells of its exceptions itself, but for KeyboardInterrupt.
+    """Do the interpreter's steps before it takes anything apart."""
+    # Each reports its exceptions itself, except KeyboardInterrupt.
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]  # noqa: SLF001
         try:
             step()
         except BaseException as error:  # noqa: BLE001  # as at a normal end
             _tell(error, step)
     flush_files()
-    # After the exit functions, which may use them: at a normal end too this comes later.
+    # After the exit functions, which may use the files, as at a normal end.
     delete_own()
 
 
 def _tell(error: BaseException, step: object) -> None:
-    with contextlib.suppress(Exception):  # it may be the program's own
+    with contextlib.suppress(Exception):  # the hook may be the program's own
         sys.unraisablehook(
             SimpleNamespace(
                 exc_type=type(error),
@@ -189,7 +189,7 @@ def _flush_standard_streams() -> bool:
             continue
         try:
             stream.flush()
-        except Exception as error:  # noqa: BLE001  # whatever somebody's stream raises
+        except Exception as error:  # noqa: BLE001  # any error of the program's stream
             if stream is sys.stdout:
                 done = False
                 _tell(error, stream)
@@ -197,7 +197,7 @@ def _flush_standard_streams() -> bool:
 
 
 def _hide_heap() -> None:
-    """Let finalisation see neither modules nor objects."""
+    """Hide modules and objects from finalisation."""
     modules = list(sys.modules.values())
     _native.prefork_keep_forever(modules)
     gc.disable()

@@ -1,4 +1,4 @@
-"""Preparing before every fork, and what a child does first."""
+"""Preparing before every fork, and a child's first step."""
 
 import os
 import sys
@@ -15,30 +15,30 @@ if TYPE_CHECKING:
 
 __all__ = ["child", "forget", "install", "uninstall", "watch"]
 
-_engines: "dict[str, Engine]" = {}  # by the package whose forks they are for; empty: all others
+_engines: "dict[str, Engine]" = {}  # by the package whose forks they serve; empty: all others
 _forks: "Engine | None" = None  # for the worker that is being forked
 _registered = False
-_child_of = 0  # the process that this one was forked from, once child() was called here
+_child_of = 0  # the parent of this process, once child() was called here
 
 
 def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have the first `os.fork` of this process preceded by `prepare`, and each followed by `child`.
 
-    Call it when what the children are to share is there.  Later forks prepare again when the heap
+    Call it when the objects that the children share exist.  Later forks prepare again when the heap
     has grown noticeably, and only as far as `prepare_again` allows.  May be called again, with
     other options: then the next fork is a first one.
 
-    What is no fork of a worker is left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
+    Forks that make no worker are left alone: `subprocess` with a `preexec_fn`, and `os.forkpty`,
     also through `pty.fork`.  With CPYTHONPLUS_DISABLE set it does nothing.
 
     Args:
         options: fields of `Options`; what is not given is what the environment says.  `gil` and
             `threads` are off unless asked for.
 
-    Raises ValueError for a wrong value or for what a plain fork cannot have, TypeError for what is
-    no option.
+    Raises ValueError for a wrong value or for an option that a plain fork cannot have, TypeError
+    for an unknown option.
     """
-    from cpythonplus.prefork._engine import Engine  # large, and needed by those only who fork
+    from cpythonplus.prefork._engine import Engine  # large, and only needed by processes that fork
 
     chosen = refuse(replace(read("os.fork"), **options), "os.fork")
     if not skipped("prefork.install()"):
@@ -46,16 +46,16 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
 
 
 def uninstall() -> None:
-    """Undo `install`; what was made immortal stays immortal."""
+    """Undo `install`; immortal objects stay immortal."""
     forget()
 
 
 def watch(engine: "Engine", package: str = "") -> None:
-    """Use `engine` for the forks that modules of `package` make; empty: those of all others."""
+    """Use `engine` for the forks that modules of `package` make; empty: for all other forks."""
     global _registered  # noqa: PLW0603
     _engines[package] = engine
     if not _registered:
-        # There is no way to take these back: they ask whether they are wanted.
+        # The hooks cannot be removed: they check whether they are wanted.
         os.register_at_fork(before=_before, after_in_child=_after)
         _registered = True
 
@@ -83,7 +83,7 @@ def _before() -> None:
     _forks = None
     if not _engines:
         return
-    caller = sys._getframe(1)  # noqa: SLF001  # the interpreter calls this for it
+    caller = sys._getframe(1)  # noqa: SLF001  # the interpreter calls the hook for it
     package = caller.f_globals.get("__name__", "").partition(".")[0]
     engine = _engines.get(package, _engines.get(""))
     if engine is not None and _forks_worker(caller):
@@ -94,16 +94,16 @@ def _before() -> None:
 def _forks_worker(caller: FrameType) -> bool:
     """Whether the function that `caller` is calling makes a child that goes on with this heap.
 
-    The interpreter calls what `os.register_at_fork` knows also for `subprocess` with a
-    `preexec_fn`, whose child becomes another program at once, and for `os.forkpty`, which is there
-    to run a program or a shell at a terminal.  It does not say for which.  So the frame is looked
-    at: the module `subprocess`; and for `forkpty`, since `pty.fork` may call either of the two,
-    the last name that was loaded before the call.  Where that does not tell (called from C, or by
-    another name) it is a fork: it prepares too early, but once.
+    The interpreter calls the hooks of `os.register_at_fork` also for `subprocess` with a
+    `preexec_fn`, whose child becomes another program at once, and for `os.forkpty`, which runs a
+    program or a shell at a terminal.  The hook is not told which.  So the caller's frame is
+    examined: its module, for `subprocess`; and the last name loaded before the call, for `forkpty`,
+    since `pty.fork` may call either of the two.  In doubt (called from C, or by another name) it
+    counts as a fork: it prepares too early, but once.
 
     Rejected: an audit hook, which is told the name but cannot be taken back and makes a tuple for
     each of the interpreter's events from then on; replacing `os.forkpty` and `subprocess.Popen`,
-    which others have taken out of their modules by then.
+    which other modules have imported by then.
     """
     if caller.f_globals.get("__name__") == "subprocess":
         return False

@@ -1,33 +1,33 @@
 /* How the walk finds everything.
  *
- * The collector's lists hold the containers; plus_referents_visit leads to what each refers to.  A referent
- * that is in the lists itself is left for its own turn; any other (strings, numbers, tuples of such,
- * code) is handled at once, with a stack instead of recursion.
+ * The collector's lists hold the containers; plus_referents_visit leads to the referents of each.  A referent that is
+ * in the lists is left for its own turn; any other (strings, numbers, tuples of such, code) is handled at once, with a
+ * stack instead of recursion.
  *
- * Tuples and frozensets are the exception: it does not do that they are in the lists.
+ * Tuples and frozensets are the exception: being in the lists is not enough for them.
  *
  *     tuple(f(x) for x in ...)         C:  result = PyTuple_New(n)            in the lists from here on
  *                                          item = next(it)                    Python code; perhaps it forks
  *                                          _PyTuple_Resize(&result, ...)      SystemError unless its count is 1
  *
- * Who fills a tuple (PySequence_Tuple, so also tuple(), f(*x) and namedtuple._make; PyTuple_SetItem in
- * extensions) or a frozenset (PySet_Add; marshal) asks for the only reference, and an immortal object does not
- * have it.  Until it is filled only a C variable holds it.  So one is handled when it is met as a referent of
- * something else or as a variable of a running function, which shows that somebody handed it out, and never
- * because it has its turn; and what a tuple that was not handed out refers to hands nothing out either.  What
- * stays mortal for it, because only C code and the interpreter's stack hold it, are a few dozen.
+ * C code that fills a tuple (PySequence_Tuple, so also tuple(), f(*x) and namedtuple._make; PyTuple_SetItem in
+ * extensions) or a frozenset (PySet_Add; marshal) requires that it holds the only reference, which is never so for an
+ * immortal object.  Until the tuple is filled only a C variable holds it.  So a tuple is handled when it is met as a
+ * referent of another object or as a variable of a running function, which shows that it was handed out, and never
+ * because it has its turn; and the referents of a tuple that was not handed out do not count as handed out either.  A
+ * few dozen stay mortal for this, because only C code and the interpreter's stack hold them.
  *
- * Rejected: asking for empty places (a tuple with as many places as were guessed has none while the next item is
- * fetched, and PyTuple_SetItem may replace one), and counting references to find the hidden one (what is mortal
- * has hidden references all over: the interpreter's stack, C variables).
+ * Rejected: looking for empty places (a tuple with as many places as were guessed has none while the next item is
+ * fetched, and PyTuple_SetItem may replace one), and counting references to find the hidden one (mortal objects have
+ * hidden references all over: the interpreter's stack, C variables).
  *
- * No other object of the lists has to be the only reference for what is being built of it: lists, dicts and
- * sets are filled without a question.  The tuples that iterators use again (zip, enumerate, dict.items,
- * itertools) ask first and make a new one.  Strings and bytes that are being built (_PyBytes_Resize,
- * PyUnicode_Append) are not in the lists, and whoever asks (s += x, io.BytesIO) copies if he is not alone.
+ * No other object of the lists needs a single reference while it is being built: lists, dicts and sets are filled
+ * without a check.  The tuples that iterators use again (zip, enumerate, dict.items, itertools) are checked first, and
+ * the iterator makes a new one.  Strings and bytes that are being built (_PyBytes_Resize, PyUnicode_Append) are not in
+ * the lists, and code that grows them (s += x, io.BytesIO) copies them unless it holds the only reference.
  *
- * No set of visited objects is needed: an object is handled when it turns immortal, which happens once.
- * A second call has to pass over everything again, for new objects may hang on old ones.
+ * No set of visited objects is needed: an object is handled when it turns immortal, which happens once.  A second call
+ * has to pass over everything again, for new objects may be reachable from old ones.
  */
 #include "heap.h"
 
@@ -43,7 +43,7 @@
 #ifdef PLUS_HAS_IMMORTAL
 
 /* ------------------------------------------------------------------------------------------------
- * What stays mortal
+ * Objects that stay mortal
  */
 
 enum verdict {
@@ -52,7 +52,7 @@ enum verdict {
     WATCHABLE, /* immortal unless a weak reference with a callback points to it */
 };
 
-/* What is known of a type. */
+/* The verdict on a type, and its counts. */
 struct kind {
     PyTypeObject *type;
     enum verdict verdict;
@@ -67,7 +67,7 @@ struct walk {
     struct plus_record_table kinds;
     struct plus_granules leaves; /* mortal objects that may be met again */
     struct plus_object_stack stack;
-    bool unheld; /* what is being visited may be a tuple that is still being filled */
+    bool unheld; /* the object that is being visited may be a tuple that is still being filled */
     bool failed; /* out of memory */
 };
 
@@ -77,14 +77,14 @@ is_spent(const struct walk *walk)
     return walk->report->bytes >= walk->limit;
 }
 
-/* What is filled by C code that has to hold the only reference meanwhile. */
+/* True for the objects that C code fills while it must hold the only reference. */
 static inline bool
 is_filled_alone(PyObject *op)
 {
     return PyTuple_Check(op) || PyFrozenSet_Check(op);
 }
 
-/* By address: a metaclass may define how its types are hashed, in Python. */
+/* Compared by address: a metaclass may define how its types are hashed, in Python. */
 static bool
 is_listed(PyObject *types, PyTypeObject *type)
 {
@@ -104,7 +104,7 @@ judge(const struct walk *walk, PyTypeObject *type)
         is_listed(walk->mortal, type)) {
         return MORTAL;
     }
-    /* Classes are counted with each instance, and ABCs watch them. */
+    /* Each instance counts as a reference to its class, and ABCs watch classes. */
     bool watchable = type->tp_weaklistoffset != 0 && type != &PyFunction_Type &&
                      type != &PyModule_Type && !PyType_FastSubclass(type, Py_TPFLAGS_TYPE_SUBCLASS);
     return watchable ? WATCHABLE : IMMORTAL;
@@ -113,7 +113,7 @@ judge(const struct walk *walk, PyTypeObject *type)
 static struct kind *
 kind_of(struct walk *walk, PyTypeObject *type)
 {
-    static struct kind unknown; /* stays as it is: a walk that failed counts no more */
+    static struct kind unknown; /* never changed: a walk that failed counts no more */
     struct kind *kind = plus_record_table_find(&walk->kinds, type);
 
     if (kind == NULL && (kind = plus_record_table_add(&walk->kinds, type)) != NULL) {
@@ -136,7 +136,7 @@ is_watched(PyObject *op)
     return false;
 }
 
-/* Counts an object that stays mortal, once.  One that only has its turn is met once. */
+/* Count an object that stays mortal, once.  A tracked object is met only in its turn, except tuples and frozensets. */
 static void
 keep(struct walk *walk, PyObject *op, struct kind *kind)
 {
@@ -183,7 +183,7 @@ own_size(PyObject *op)
     return PyType_IS_GC(type) ? size + 2 * (Py_ssize_t)sizeof(void *) : size;
 }
 
-/* Turns one object immortal unless it has to stay mortal.  Whether it did so. */
+/* Make one object immortal unless it has to stay mortal; true if it did. */
 static bool
 treat(struct walk *walk, PyObject *op)
 {
@@ -202,13 +202,13 @@ treat(struct walk *walk, PyObject *op)
     return true;
 }
 
-/* What something refers to; a visitproc. */
+/* Handle a referent; a visitproc. */
 static int
 meet(PyObject *op, void *argument)
 {
     struct walk *walk = argument;
 
-    /* The order saves time: most referents have been here. */
+    /* The order saves time: most referents have been handled. */
     if (op == NULL || plus_immortal_is(op)) {
         return 0;
     }
@@ -218,7 +218,7 @@ meet(PyObject *op, void *argument)
         }
     }
     else if (plus_gc_is_tracked(op)) {
-        return 0; /* has its own turn */
+        return 0; /* it has its own turn */
     }
     if (treat(walk, op) && plus_referents_possible(op)) {
         walk->failed |= plus_object_stack_push(&walk->stack, op) < 0;
@@ -234,7 +234,7 @@ empty_stack(struct walk *walk)
     }
 }
 
-/* Whether nothing has led to a tuple or frozenset yet that would be immortal then. */
+/* True for a tuple or frozenset that would become immortal, but was not handed out yet. */
 static bool
 is_unheld(struct walk *walk, PyObject *op)
 {
@@ -245,13 +245,13 @@ is_unheld(struct walk *walk, PyObject *op)
     return verdict == IMMORTAL || (verdict == WATCHABLE && !is_watched(op));
 }
 
-/* The collector's lists; a gcvisitobjects_t. */
+/* Visit the collector's lists; a gcvisitobjects_t. */
 static int
 take_turn(PyObject *op, void *argument)
 {
     struct walk *walk = argument;
 
-    /* What belongs to the walk is not part of the program. */
+    /* The walk's own lists are not part of the program. */
     if (op == walk->types || op == walk->mortal || op == walk->spared) {
         return 1;
     }
@@ -260,12 +260,12 @@ take_turn(PyObject *op, void *argument)
         treat(walk, op);
     }
     plus_referents_visit(op, meet, walk);
-    walk->unheld = false; /* what is on the stack now was handed out: code and the like */
+    walk->unheld = false; /* the objects on the stack were handed out: code and the like */
     empty_stack(walk);
     return !walk->failed && !is_spent(walk);
 }
 
-/* Once more when all have been met; a gcvisitobjects_t. */
+/* Called for each object after the walk; a gcvisitobjects_t. */
 static int
 count_unheld(PyObject *op, void *argument)
 {
@@ -275,7 +275,7 @@ count_unheld(PyObject *op, void *argument)
     return 1;
 }
 
-/* A variable of a running function. */
+/* Handle a variable of a running function. */
 static int
 meet_variable(PyCodeObject *code, int index, PyObject *value, void *argument)
 {
@@ -331,8 +331,8 @@ walk_everything(struct walk *walk)
     return walk->report->kept != NULL ? 0 : -1;
 }
 
-/* Spared objects are treated like any other, and get their counts back: nobody counts meanwhile.  To ask for
- * each object of the heap whether it is one of them would cost more than all the rest. */
+/* Spared objects are treated like any other, and their counts are restored: no count changes meanwhile.  Checking each
+ * object of the heap for being one of them would cost more than all the rest. */
 static Py_ssize_t *
 save_counts(PyObject *spared)
 {
@@ -371,8 +371,8 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ss
                         .report = report,
                         .kinds = PLUS_RECORD_TABLE(struct kind)};
 
-    /* What the referents' visit asks for, and goes without where it does not hold.  Before anything is counted: a proof
-     * makes objects, some of which only the garbage collector frees. */
+    /* These facts are used by plus_referents_visit, which goes on without those that do not hold.  They are proven
+     * before counts are saved: a proof makes objects, some of which only the garbage collector frees. */
     (void)plus_fact_refusal(PLUS_FACT_GC_HEADER);
     (void)plus_fact_refusal(PLUS_FACT_INLINE_VALUES);
     Py_ssize_t *counts = save_counts(spared);

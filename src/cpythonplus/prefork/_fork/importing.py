@@ -1,7 +1,7 @@
 """Forking while another thread imports.
 
-The child has half a module then, and the thread that would finish it is not there: whoever imports
-it waits for ever, or is told that there is no such module.
+The child then has half a module, but not the thread that would finish it: an import of that module
+waits for ever, or fails as if the module did not exist.
 """
 
 import importlib
@@ -15,7 +15,7 @@ _LOOK_INTERVAL_S = 0.001
 
 
 def settle_imports(limit_s: float, *, endless: Collection[str] = ()) -> list[str]:
-    """Wait until no other thread imports; return what is still being imported after `limit_s`.
+    """Wait until no other thread imports; return the modules still being imported after `limit_s`.
 
     endless: names of modules that are not waited for.
 
@@ -33,8 +33,8 @@ def settle_imports(limit_s: float, *, endless: Collection[str] = ()) -> list[str
 def _imported_elsewhere() -> list[str]:
     """Return the names of the modules that other threads are importing.
 
-    By the locks that importlib holds meanwhile (`importlib._bootstrap._module_locks`: a weak
-    reference to each, which knows its owner); nothing where they are not as known.
+    Found by the locks that importlib holds meanwhile (`importlib._bootstrap._module_locks`: a weak
+    reference to each, which knows its owner); empty if their form is unknown.
     """
     own = threading.get_ident()
     locks = getattr(getattr(importlib, "_bootstrap", None), "_module_locks", None)

@@ -1,19 +1,19 @@
-"""Telling which threads no worker will have, and starting again those that can be.
+"""Naming the threads that no worker will have, and starting some of them again.
 
-A fork copies one thread.  What the others would have done is never done in a worker, and a lock
-that one of them held stays locked.  Before each fork OpenMP's threads are ended (`_openmp`), and
-what is left is named in the log, each kind once.
+A fork copies one thread.  The work of the others is not done in a worker, and a lock that one of
+them held stays locked.  Before each fork OpenMP's threads are ended (`openmp`), and the remaining
+ones are named in the log, each kind once.
 
 Some come back in a worker by themselves, since their library has a fork handler, or looks at
 its pid: OpenBLAS, OpenTelemetry, datadog, trytond.  Some are started again here, when the worker
 next needs them:
 
-    ThreadPoolExecutor  it would count on its lost threads, and never do what is given to it
-    QueueListener       nobody would take records out of its queue; not if that is one of
+    ThreadPoolExecutor  it would count on its lost threads, and never run its jobs
+    QueueListener       no thread would take records out of its queue; not if that is one of
                         multiprocessing, whose records the parent's thread takes
-    sentry_sdk          its next thread would miss the wake-up: a lost one is still in the line
+    sentry_sdk          its next thread would miss the wake-up: a lost one still waits
 
-What they had still to do is the parent's to do, so it is dropped in the worker.
+The parent does their pending work, so it is dropped in the worker.
 
 APScheduler is not started again: its jobs run in the parent, and would run once more for each
 worker.
@@ -45,11 +45,11 @@ _COME_BACK = re.compile(
 )
 """Libraries of C and names of Python's threads that have fork handlers."""
 _STARTED_AGAIN = {("trytond.status", "dumper")}
-"""Functions of threads, with their modules, that are started again where the pid is a new one."""
+"""Functions of threads, with their modules, that are started again if the pid is a new one."""
 
 
 def comes_back(thread: Thread) -> bool:
-    """Whether the library of a thread sees to forks: a child has what it needs of it."""
+    """Whether a thread's library handles forks, so that a child has the threads that it needs."""
     name = thread.name if thread.is_python else thread.library
     return is_ours(thread) or _COME_BACK.fullmatch(name) is not None
 
@@ -60,7 +60,7 @@ def is_ours(thread: Thread) -> bool:
 
 
 def lost() -> list[Thread]:
-    """Return the threads of this process that no child has: neither by themselves nor renewed."""
+    """Return the threads of this process that no child has, neither by themselves nor renewed."""
     restarted = _restarted()
     return [
         each
@@ -70,15 +70,15 @@ def lost() -> list[Thread]:
 
 
 class LostThreads:
-    """What was said of the threads of this process; made and used in the parent."""
+    """The threads of this process that were named already; made and used in the parent."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def end(self, log: Any, advice: str | None) -> None:  # noqa: ANN401  # what a Guard has
-        """End OpenMP's threads, then name what is left, each kind once; raises nothing.
+        """End OpenMP's threads, then name the remaining ones, each kind once; raises nothing.
 
-        advice: what to do about a thread that no worker will have; None: nothing is named.
+        advice: the remedy for a thread that no worker will have; None: no thread is named.
         """
         unable: list[str] = []
         with Guard(log, "ending the threads of OpenMP before the fork"):
@@ -118,7 +118,7 @@ class LostThreads:
             log.info("threads of the master that each worker starts again: %s", harmless)
 
     def _new(self, kinds: Counter[str]) -> str:
-        """Return what was not told of yet; a pool's threads differ in their numbers."""
+        """Return the kinds that were not named yet; a pool's threads differ in their numbers."""
         groups: dict[str, list[str]] = {}
         counts: Counter[str] = Counter()
         for text, count in kinds.items():
@@ -131,7 +131,7 @@ class LostThreads:
         return ", ".join(text if count == 1 else f"{count} like {text}" for text, count in told)
 
 
-# ---- libraries: which threads one has, and its way to begin with none ---------------------------
+# ---- libraries: the threads of their objects, and how to renew these ----------------------------
 
 
 def _executors_threads(executor: Any) -> list[Any]:  # noqa: ANN401
@@ -159,7 +159,7 @@ def _is_local(it: object) -> bool:
 def _renew_listener(listener: Any) -> None:  # noqa: ANN401
     it = listener.queue
     if hasattr(it, "all_tasks_done"):
-        # Its lock may be held, and who waits in it may be lost.
+        # A lost thread may hold its lock or wait in it.
         it.mutex = threading.Lock()
         for name in ("not_empty", "not_full", "all_tasks_done"):
             setattr(it, name, threading.Condition(it.mutex))
@@ -191,11 +191,11 @@ _LIBRARIES: dict[str, tuple[str, str, Callable[[Any], list[Any]], Callable[[Any]
     "Sentry": ("sentry_sdk.worker", "BackgroundWorker", _sentrys_threads, _renew_sentry),
 }
 _renewing: list[tuple[str, weakref.ref[Any]]] = []
-"""What has threads in the parent, by library: a worker renews it."""
+"""Objects with threads in the parent, by library: a worker renews them."""
 
 
 def _restarted() -> set[int | None]:
-    """Look for what a worker has to renew; returns the numbers of threads that come back."""
+    """Note the objects that a worker has to renew; return the numbers of their threads."""
     targets = {each.native_id: getattr(each, "_target", None) for each in threading.enumerate()}
     tids = {
         tid
@@ -214,7 +214,7 @@ def _restarted() -> set[int | None]:
 
 
 def restart(log: Any) -> None:  # noqa: ANN401  # what a Guard has
-    """In a worker, renew what had threads in the parent; raises nothing."""
+    """In a worker, renew the objects that had threads in the parent; raises nothing."""
     while _renewing:
         name, reference = _renewing.pop()
         each = reference()

@@ -36,16 +36,18 @@ _ANYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|python[\d.]+\w*|stdc\+\+|gcc_s)|
 _OURS = re.compile(r"_native(\.[\w-]+)?\.so")
 _C_LIBRARY = re.compile(r"(lib(c|pthread)|ld-musl)[.-]")
 _SAVED_WORDS = 8
-"""An address of the interpreter so close before one of the C library is in a saved register."""
+"""If an address of the interpreter is so close before one of the C library, it is in a saved
+register.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Thread:
     """A thread of a process.
 
-    tid: as the kernel counts.  name: what Python calls it, else the kernel.  library: the name of
-    the file whose code it is in, or empty: it is in Python or cannot be read.  path: of that file.
-    is_python: whether it runs Python code.
+    tid: the kernel's number. name: its name in Python, else in the kernel. library: the name of the
+    file whose code it executes; empty if that is Python or unknown. path: of that file. is_python:
+    whether it runs Python code.
     """
 
     tid: int
@@ -61,11 +63,11 @@ class Thread:
 def threads_of(pid: int = 0) -> list[Thread]:
     """Return the threads of a process by their number: at most 256 of them.
 
-    pid: 0 for this process, and then the calling thread is left out.  Of another process, whose
-    memory this one has to be allowed to read, a thread is taken for Python's by its stack.
+    pid: 0 for this process, and then the calling thread is left out.  In another process, whose
+    memory this one must be allowed to read, Python's threads are recognised by their stacks.
 
-    Raises nothing; what cannot be read is not there.  Takes about a millisecond for each thread,
-    and at most 100 ms more where threads run.
+    Raises nothing; an unreadable thread is left out.  Takes about a millisecond for each thread,
+    and at most 100 ms more if threads run.
     """
     process = Path("/proc", str(pid or os.getpid()))
     try:
@@ -119,7 +121,7 @@ def _read(process: Path, tids: list[int], *, own: bool) -> list[Thread]:
 
 
 def _places(process: Path, tids: list[int]) -> dict[int, tuple[str, int, int]]:
-    """Return of each thread its name, where it is and its stack pointer."""
+    """Return the name, the instruction's address and the stack pointer of each thread."""
     places, tries = {}, _MOST_TRIES
     for tid in tids:
         task = process / "task" / str(tid)
@@ -134,10 +136,11 @@ def _places(process: Path, tids: list[int]) -> dict[int, tuple[str, int, int]]:
 
 
 def _pythons(places: dict[int, tuple[str, int, int]]) -> set[int]:
-    """Return which of these threads of this process run Python, also unknown to `threading`.
+    """Return those of these threads that run Python, even if `threading` does not know them.
 
-    Python has a thread's address at the upper end of its stack, with glibc and musl.  It belongs to
-    the thread with the closest stack pointer below: stacks may lie side by side in one mapping.
+    Python's identifier of a thread is an address at the upper end of its stack, with glibc and
+    musl.  It belongs to the thread with the closest stack pointer below: stacks may lie side by
+    side in one mapping.
     """
     pointers = sorted((pointer, tid) for tid, (_, _, pointer) in places.items() if pointer)
     ends = set(sys._current_frames()) - {threading.get_ident()}  # noqa: SLF001
@@ -150,7 +153,7 @@ def _pythons(places: dict[int, tuple[str, int, int]]) -> set[int]:
 
 
 def _mappings(process: Path) -> list[_Mapping]:
-    """Return the parts of a process' memory by address; none where they cannot be read."""
+    """Return the parts of a process' memory by address; empty if they cannot be read."""
     found = []
     with suppress(OSError, ValueError):
         for line in (process / "maps").read_text(errors="surrogateescape").splitlines():
@@ -174,9 +177,9 @@ def _interpreter(process: Path) -> str:
 
 
 def _place(task: Path, tries: int) -> tuple[int, int, int]:
-    """Return where a thread is, and its stack pointer, or zeros; and the tries that failed.
+    """Return a thread's instruction address and stack pointer, or zeros; and the failed tries.
 
-    tries: how often to look again at a thread that runs.
+    tries: the number of further tries for a thread that runs.
     """
     tried = 0
     with suppress(OSError, ValueError, IndexError):

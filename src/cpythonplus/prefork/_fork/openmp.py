@@ -5,7 +5,7 @@ of the pool's threads, but libgomp goes on believing in them: its first parallel
 for ever.  `omp_pause_resource_all(omp_pause_hard)` ends the calling thread's pool, and its next
 region begins another one.  So does the child's.
 
-It may be called whatever other threads compute.  A child has the calling thread only, so no other
+It may be called while other threads compute.  A child has the calling thread only, so no other
 pool matters, and none is touched: libgomp has one for each thread that computes, and LLVM's runtime
 (libomp, libiomp5) does nothing as long as another thread uses it, since it has fork handlers of its
 own.  Called inside of a parallel region, libgomp refuses.

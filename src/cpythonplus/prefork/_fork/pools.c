@@ -1,5 +1,5 @@
-/* A request is served from a half-used pool of its size if there is one, else from a fresh one (_interp/objects/pools.h).
- * So: ask until the answer comes from a pool in which it is the only block. */
+/* A request is served from a half-used pool of its size if there is one, else from a fresh one
+ * (_interp/objects/pools.h).  So request blocks until one is the only block of its pool. */
 #define _GNU_SOURCE
 #include "heap.h"
 
@@ -8,19 +8,18 @@
 
 #include "../../_interp/objects/pools.h"
 
-/* For all calls of a process together, of pools and of the C heap each: a parent that goes on working frees
- * and allocates between two calls, and would lose its holes each time anew. */
+/* The limit for all calls in a process, for pools and for the C heap separately: a parent that goes on working frees
+ * and allocates between two calls, and would lose its holes at each call. */
 #define FILL_LIMIT ((Py_ssize_t)64 * 1024 * 1024)
 
-/* Less than this is given back: it is what calls like this one leave behind themselves, and would be taken
- * each time anew. */
+/* A smaller amount is given back: such calls themselves leave as much behind, which would be taken at each call. */
 #define WORTH_FILLING ((Py_ssize_t)256 * 1024)
 
-/* What was taken, linked through itself: for the leak checker it is in use.  With the GIL held. */
+/* The taken blocks, linked through themselves, so that the leak checker sees them in use.  Guarded by the GIL. */
 static void *taken;
 static Py_ssize_t taken_bytes;
 
-/* 1: the block is the first of a fresh pool; 0: it is not; -1: no pool. */
+/* 1: the block is the first of a fresh pool; 0: it is not; -1: it is in no pool. */
 static int
 is_fresh(void *block, size_t size, uintptr_t *pool)
 {
@@ -102,14 +101,14 @@ plus_pools_fill(void)
 
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
 
-#define LARGEST_GAP ((size_t)96 * 1024) /* below what malloc maps for itself */
-#define SMALLEST_GAP ((size_t)528)      /* what is smaller comes from pymalloc's pools */
+#define LARGEST_GAP ((size_t)96 * 1024) /* below the sizes that malloc maps separately */
+#define SMALLEST_GAP ((size_t)528)      /* smaller blocks come from pymalloc's pools */
 
-static void *gaps; /* what was taken, linked through itself */
+static void *gaps; /* the taken gaps, linked through themselves */
 static Py_ssize_t gaps_bytes;
 
-/* The main heap grows at its top, and what lies below the top and is free is a gap.  Larger gaps first,
- * for a small request would split them. */
+/* The main heap grows at its top, and free memory below the top is a gap.  Larger gaps come first, for a small request
+ * would split them. */
 Py_ssize_t
 plus_malloc_fill(void)
 {
@@ -122,7 +121,7 @@ plus_malloc_fill(void)
         for (;;) {
             void **block = malloc(size);
 
-            /* From the top, or from another arena: then there is no such gap any more. */
+            /* If the block is from the top, or from another arena, there is no such gap any more. */
             if (block == NULL || (uintptr_t)block >= top || gaps_bytes + filled > FILL_LIMIT) {
                 free(block);
                 break;

@@ -1,6 +1,6 @@
 """Closing the idle connections of known pools before a fork, so that workers begin with none.
 
-`_connections` cuts in a worker what is open.  A pool notices that in its own way, often with an
+`connections` cuts open connections in a worker.  A pool notices that in its own way, often with an
 error for the first request.  A pool that is empty at the fork just opens new connections.
 Connections in use are left alone.
 
@@ -74,7 +74,7 @@ def before_fork(callback: _F) -> _F:
 
 
 def call_before_fork(log: Any) -> None:  # noqa: ANN401  # what a Guard has
-    """Call what was given to `before_fork`, in that order; raises nothing."""
+    """Call the functions given to `before_fork`, in that order; raises nothing."""
     for callback in _callbacks:
         name = getattr(callback, "__qualname__", repr(callback))
         with Guard(log, f"{name}, which was given to before_fork,"):
@@ -82,7 +82,7 @@ def call_before_fork(log: Any) -> None:  # noqa: ANN401  # what a Guard has
 
 
 def close_known(log: Any, *, warmed: bool, whole: bool) -> str:  # noqa: ANN401  # what a Guard has
-    """Close the idle connections of known pools; returns how many of each, for the log.
+    """Close the idle connections of known pools; returns the number of each, for the log.
 
     warmed: of all libraries, not only Django's.  whole: the parent only forks, so pools that it
     cannot use afterwards are closed too.  Raises nothing.
@@ -94,7 +94,7 @@ def close_known(log: Any, *, warmed: bool, whole: bool) -> str:  # noqa: ANN401 
             continue
         with Guard(log, f"closing connections of {name} before the fork"):
             for pool in instances(name, getattr(sys.modules.get(module), class_name, None)):
-                # One that cannot be closed must not keep the others open.
+                # An error of one pool must not keep the others open.
                 with Guard(log, f"closing a connection of {name} before the fork"):
                     count += close(pool)
         if count:
@@ -127,7 +127,7 @@ def instances(name: str, kind: object) -> Iterator[Any]:
             yield pool
 
 
-# ---- libraries: each closes one pool, and returns how much there was to close --------------------
+# ---- libraries: each function closes one pool, and returns the number of its connections ---------
 
 
 def _close_engine(engine: Any) -> int:  # noqa: ANN401  # SQLAlchemy's
@@ -173,7 +173,7 @@ def _drop_redis(pool: Any) -> int:  # noqa: ANN401  # redis-py's
 
 
 def _drop(connections: list[Any], is_idle: Callable[[Any], bool]) -> int:
-    """Forget idle connections, whose sockets close with them; returns how many."""
+    """Forget idle connections, whose sockets close with them; returns their number."""
     kept = [each for each in connections if not is_idle(each)]
     dropped = len(connections) - len(kept)
     connections[:] = kept
@@ -192,7 +192,7 @@ def _close_psycopg(pool: Any) -> int:  # noqa: ANN401  # psycopg_pool's
     if pool.closed:
         return 0
     pool.close()
-    # Else it may not be opened again.
+    # psycopg_pool refuses to open a pool twice.
     pool._opened = False  # noqa: SLF001
     _closed.append(pool)
     return 1
@@ -213,7 +213,7 @@ _LIBRARIES: dict[str, tuple[str, str, Callable[[Any], int]]] = {
 def _djangos() -> Iterable[Any]:
     """Return Django's connections of this thread.
 
-    Django may be there without being used (Sentry looks for it, for example): as long as it is not
+    Django may be imported without being used (by Sentry, for example).  As long as it is not
     configured no connection can be open, and asking for them would raise.
     """
     database: Any = sys.modules.get("django.db")

@@ -50,32 +50,32 @@ __all__ = [
     "statistics",
 ]
 
-# What may have been added since the last time before it is worth another pass: this many memory
-# blocks, or this share of all.
+# The growth since the last call that makes another pass worth it: this many memory blocks, or this
+# share of all.
 _GROWTH_BLOCKS = 20_000
 _GROWTH_SHARE = 0.01
-_BLOCK_BYTES = 64  # about, where nobody counts blocks
+_BLOCK_BYTES = 64  # an estimate, if blocks are not counted
 
 _UNHELD = "tuple or frozenset that only C code holds"  # perhaps not filled yet
 
-_GRACE_S = 1.0  # how long the end waits for a file that another thread holds
+_GRACE_S = 1.0  # the longest wait at the end for a file that another thread holds
 
 
 @dataclass(frozen=True, slots=True)
 class PrepareReport:
-    """What one call of `prepare` did.
+    """The results of one call of `prepare`.
 
     Attributes:
         immortal: whether objects were made immortal, and not only frozen.
         objects: how many objects this call made immortal.
-        bytes: what those occupy themselves, in bytes; tables of dicts and sets are estimated.
+        bytes: the size of these objects, in bytes; tables of dicts and sets are estimated.
         kept_mortal: how many objects were kept mortal, by reason.
         filled_bytes: free blocks that were taken for good, in bytes.
         frozen: how many objects the garbage collector leaves alone from now on.
         seconds: the whole call, with the warm-up.
         note: what could not be done, and why; or empty.
-        budget_left_bytes: what later calls through the same `Budget` may make immortal; None when
-            `prepare` was called itself, which has no limit.
+        budget_left_bytes: the bytes that later calls through the same `Budget` may make immortal;
+            None if `prepare` was called itself, which has no limit.
     """
 
     immortal: bool
@@ -103,13 +103,13 @@ class PrepareReport:
 
 @dataclass(frozen=True, slots=True)
 class PrepareStatistics:
-    """What all calls of `prepare` did, in this process and in those that it was forked from.
+    """The results of all calls of `prepare`, in this process and in those that it was forked from.
 
     Attributes:
         prepares: how many calls came to their end.
-        seconds: what they took together, with the warm-ups that they called.
+        seconds: the time that they took together, with the warm-ups that they called.
         objects: how many objects they made immortal.
-        immortal_bytes: what those occupy themselves; see `PrepareReport.bytes`.
+        immortal_bytes: the size of these objects; see `PrepareReport.bytes`.
         filled_bytes: free blocks that were taken for good.
         refused: how often a `Budget` did not prepare again although the heap had grown: what was
             new then is not shared.
@@ -127,16 +127,16 @@ _statistics = PrepareStatistics()
 
 
 def statistics() -> PrepareStatistics:
-    """Return what all calls of `prepare` did until now."""
+    """Return the results of all calls of `prepare` until now."""
     return _statistics
 
 
-# The C base of all files; io.IOBase itself is an ABC, which hashes and remembers what it is asked
-# about.
+# The C base of all files; io.IOBase itself is an ABC, which hashes each class that it checks, and
+# remembers it.
 _FILE_TYPE = io.IOBase.__mro__[1]
 _TEXT_TYPE = io.TextIOBase.__mro__[1]
 
-# Open when the heap was frozen; the collector does not list them any more.
+# Files that were open when the heap was frozen; the collector no longer lists them.
 _files: list[weakref.ref[io.IOBase]] = []
 _blocks_after: int | None = None  # memory blocks after the last call; None: never called
 
@@ -150,21 +150,21 @@ def prepare(
 ) -> PrepareReport:
     """Make this process ready to be forked, right before it is.
 
-    Runs `warm_up`, collects garbage, writes out what open files have buffered (a child would write
-    it once more), makes every object immortal, freezes the heap (`gc.freeze`) and takes the free
-    blocks of half-used memory pools.  May be called again: then what is new since the last call is
+    Runs `warm_up`, collects garbage, writes out the buffers of open files (a child would write them
+    once more), makes every object immortal, freezes the heap (`gc.freeze`) and takes the free
+    blocks of half-used memory pools.  May be called again: then new objects since the last call are
     added.
 
     Kept mortal are objects of types with a finaliser (open files, sockets, generators, `__del__`),
-    those that hold something else than memory (a mmap, a database connection, a memoryview: types
+    those that hold other resources than memory (a mmap, a database connection, a memoryview: types
     written in C with a `close` or `release`), exceptions with their tracebacks and frames, objects
     that a weak reference with a callback points to (`weakref.finalize`, `WeakValueDictionary`), and
     those that you name.
 
     Args:
-        warm_up: called first, without arguments: let it do what a worker does, so that caches fill
-            and bytecode specialises once, in memory that is shared.  What it raises ends the call,
-            before anything was changed.
+        warm_up: called first, without arguments: let it do a worker's work, so that caches fill and
+            bytecode specialises once, in shared memory.  Its exceptions end the call, before
+            anything was changed.
         immortal: make objects immortal, where the interpreter can: CPython 3.12 or later.
         fill_pools: take the free blocks of half-used pools, so that children allocate on new pages.
         keep_mortal: called with each class; those for which it returns true, and their subclasses,
@@ -172,10 +172,10 @@ def prepare(
 
     Returns a report.  Raises nothing but what `warm_up` and `keep_mortal` raise.
 
-    An immortal object is never freed: what the program drops later stays allocated in every
-    process, and what hangs on it too.  So a process that prepares again and again, and replaces
-    what it holds meanwhile, grows each time: see `Budget`.  The reference says what else is
-    different.
+    An immortal object is never freed: if the program drops it later, it stays allocated in every
+    process, with all that it refers to.  So a process that prepares again and again, and replaces
+    its objects meanwhile, grows each time: see `Budget`.  The reference lists the other
+    differences.
     """
     return _prepare(warm_up, immortal=immortal, fill_pools=fill_pools, keep_mortal=keep_mortal)
 
@@ -205,8 +205,8 @@ def _prepare(
         _flush(_remembered())
         gc.freeze()
         _native.prefork_thaw(spared)
-        # Nothing is left to look at, but the collector counts anew how much is old. Before 3.14 it
-        # would else not look for a worker's own garbage until a quarter of the heap were new.
+        # No object is left to traverse, but the collector recounts the old objects.  Before 3.14 it
+        # would otherwise not look for a worker's own garbage until a quarter of the heap were new.
         gc.collect()
         filled = _native.prefork_fill_pools() if fill_pools else 0
     finally:
@@ -255,7 +255,7 @@ def _make_immortal(mortal: list[type], spared: list[object], limit_bytes: int | 
         return _Made(refusal=f"{refusal}: the heap was only frozen")
     types = list(_subclasses(object))
     try:
-        # Frozen objects are not passed over, but new ones may hang on them.
+        # Frozen objects are visited too: new ones may be reachable from them.
         gc.unfreeze()
         return _Made(*_native.prefork_immortalize(types, mortal, spared, limit_bytes))
     except BaseException:
@@ -277,11 +277,12 @@ def has_grown() -> bool:
 class Budget:
     """Prepares a process once, and again only within a limit.
 
-    What is immortal is never freed.  A parent that holds other things at each fork (batches of
-    work, a cache that is refreshed) would so keep all of them for ever if it were prepared before
+    Immortal objects are never freed.  A parent that holds other objects at each fork (batches of
+    work, a cache that is refreshed) would keep all of them for ever if it were prepared before
     each.  A budget prepares before the first fork; later only as long as it has bytes left, and
-    never makes more than those immortal.  Then it refuses: the children share what was there at the
-    last time, and the rest as in stock Python, page by page until somebody writes to it.
+    never makes more than those immortal.  Then it refuses: the children share the objects of the
+    last preparation, and the rest as in stock Python, page by page until one of the processes
+    writes to it.
 
     One for each place that forks, made in the parent; forked children go on with what it has left.
     Any thread may ask; while one prepares the others are not kept waiting, and fork without.
@@ -291,7 +292,7 @@ class Budget:
         """Allow `again_bytes` to all calls after the first one together.
 
         again_bytes: 0: prepare once.  None: as many bytes as the first call made immortal, so that
-        what is immortal is at most twice the heap that was there at first.
+        immortal objects take at most twice the first heap.
 
         Raises ValueError when it is negative.
         """
@@ -300,12 +301,12 @@ class Budget:
         self._again_bytes = again_bytes
         self._left_bytes: int | None = None  # None: not prepared yet
         # The process in which a thread prepares.  Not a lock: a child forked meanwhile by another
-        # thread would have it taken for ever.
+        # thread would inherit it locked.
         self._busy_pid = 0
 
     @property
     def left_bytes(self) -> int | None:
-        """What later calls may make immortal together; None before the first one."""
+        """The bytes that later calls may make immortal together; None before the first one."""
         return self._left_bytes
 
     @property
@@ -320,9 +321,9 @@ class Budget:
         fill_pools: bool = True,
         keep_mortal: Callable[[type], bool] | None = None,
     ) -> PrepareReport | None:
-        """Prepare, if the heap has grown since the last time and something is left for that.
+        """Prepare, if the heap has grown since the last time and the budget is not spent.
 
-        The arguments are those of `prepare`; so is what it raises, and then nothing is spent.
+        The arguments and exceptions are those of `prepare`; after an exception nothing is spent.
 
         Returns the report, or None when nothing was done: the heap had not grown, another thread is
         at it, or the budget refused, which `statistics` counts.
@@ -345,7 +346,8 @@ class Budget:
             )
         finally:
             self._busy_pid = 0
-        # Frozen only, garbage in cycles is never freed: so that is charged too, by what is new.
+        # If objects are frozen only, garbage in cycles is never freed: so new blocks are charged
+        # too.
         cost = (
             report.bytes
             if report.immortal
@@ -367,22 +369,24 @@ def _allocated_blocks() -> int:
 
 
 def flush_files() -> None:
-    """Write out what open files hold in their buffers: the frozen ones and those opened since.
+    """Write out the buffers of open files: the frozen ones and those opened since.
 
-    A file that cannot be written is passed over: its owner will see it.  So is, after a second, one
-    that another thread does not let go of, as the interpreter's own end does.
+    A file that cannot be written is skipped: its owner will notice.  A file that another thread
+    holds is skipped after a second, as at the interpreter's own end.
     """
     _remember_files()
     waiting = _remembered()
     thread = None
     while thread is None or thread.is_alive():
-        # It may be stuck for ever, in the lock of a buffer; the next one takes up the rest.
+        # The thread may block for ever in the lock of a buffer; the next one continues with the
+        # rest.
         thread = threading.Thread(target=_flush, args=(waiting,), daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            # No more threads; so in exit functions of 3.12. Then one that is stuck keeps this one:
-            # leaving files unwritten whenever there are other threads would be worse.
+            # No more threads can be started, as in exit functions of 3.12.  Then a file that blocks
+            # blocks this thread: leaving files unwritten whenever there are other threads would be
+            # worse.
             _flush(waiting)
             return
         thread.join(_GRACE_S)
@@ -390,20 +394,20 @@ def flush_files() -> None:
 
 def _remembered() -> Iterator[io.IOBase]:
     files = [each for each in (reference() for reference in _files) if each is not None]
-    # Text layers before binary ones, for they write into those.
+    # Text layers come before binary ones, for they write into those.
     return iter(sorted(files, key=_is_binary))
 
 
 def _flush(files: Iterator[io.IOBase]) -> None:
     for each in files:
-        # Suppressed whatever somebody's class of files raises, as when the interpreter drops it.
+        # Any exception of a file's class is suppressed, as when the interpreter drops the file.
         with contextlib.suppress(Exception):
             if not _is_closed(each) and each.writable():
                 each.flush()
 
 
 def _flush_at_end() -> None:
-    # At a normal end a file is written out when it is dropped, and what is immortal drops nothing.
+    # At a normal end a file is written out when it is dropped, but an immortal file is not dropped.
     if _blocks_after is not None:
         flush_files()
 
@@ -413,7 +417,7 @@ atexit.register(_flush_at_end)
 
 
 def _remember_files() -> None:
-    """Remember the open files that the collector lists: not the frozen ones."""
+    """Remember the open files that the collector lists, without the frozen ones."""
     files = instances_of(_FILE_TYPE)
     known = [reference for reference in _files if reference() is not None]
     ids = {id(reference()) for reference in known}
@@ -427,22 +431,22 @@ def instances_of(root: type) -> list[Any]:
         return _native.prefork_instances_of(root)
     except RuntimeError:
         pass
-    # By the type, for an object may lie about its class; by its id, for a type may refuse to be
-    # hashed; and without a loop in Python, for there may be millions.
+    # The type is compared, as an object may lie about its class; its id, as a type may refuse to be
+    # hashed; without a loop in Python, as there may be millions.
     kinds = {id(each) for each in _subclasses(root)}
     listed = gc.get_objects()
     return list(compress(listed, map(kinds.__contains__, map(id, map(type, listed)))))
 
 
 def _is_binary(file: io.IOBase) -> bool:
-    # By the type: an object that was detached refuses to be asked.
+    # The type is checked: an object that was detached refuses questions.
     return not any(base is _TEXT_TYPE for base in type(file).__mro__)
 
 
 def _is_closed(file: io.IOBase) -> bool:
     try:
         return file.closed
-    except Exception:  # noqa: BLE001  # detached, never initialised, or somebody's property
+    except Exception:  # noqa: BLE001  # detached, never initialised, or a failing property
         return True
 
 
@@ -452,22 +456,22 @@ def _chosen(keep_mortal: Callable[[type], bool] | None) -> list[type]:
     chosen: dict[int, type] = {}
     for each in _subclasses(object):
         if keep_mortal(each):
-            # The walk looks at the exact type.
+            # The walk compares the exact type.
             chosen.update((id(sub), sub) for sub in _subclasses(each))
     return list(chosen.values())
 
 
-# Types whose end lets go of something, and which do not say so by a method.
+# Types whose objects release a resource when they are freed, but have no method for it.
 _HOLDERS = frozenset(
     {
         ("sqlite3", "Statement"),  # of a closed connection: keeps the file open
         ("_struct", "unpack_iterator"),  # struct.iter_unpack: a buffer
     }
 )
-# What a memoryview refers to; it has no name.
+# The type of the object that a memoryview refers to; it has no name.
 _MANAGED_BUFFER = type(gc.get_referents(memoryview(b""))[0])
 
-# The type's own, as a metaclass may have others of these names.
+# The attributes of `type` itself, as a metaclass may define others of these names.
 _name_of_type: Callable[[type], str] = type.__dict__["__name__"].__get__
 _dict_of_type: Callable[[type], Mapping[str, object]] = type.__dict__["__dict__"].__get__
 _mro_of_type: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
@@ -477,19 +481,19 @@ _PYTHON_METHODS = (FunctionType, property, staticmethod, classmethod)
 def _resources() -> list[type]:
     """Return the types whose objects hold something outside of the heap, without a finaliser.
 
-    Extension types let go of it when they are freed: a mapping and its descriptor (mmap), a
-    database and its locks (sqlite3), the right to resize a buffer (memoryview).  They have in
-    common that it can also be done by hand: `close`, or `release`, written in C.  Locks have that,
-    too, and are not meant: their `release` has an `acquire`.  In a heap of Django, numpy, lxml and
-    others such objects are a handful.
+    Extension types release it when they are freed: a mapping and its descriptor (mmap), a database
+    and its locks (sqlite3), the right to resize a buffer (memoryview).  All of them have a method
+    for releasing it earlier: `close`, or `release`, written in C.  Locks are not meant, though they
+    have `release`: they have `acquire` too.  In a heap of Django, numpy, lxml and others such
+    objects are a handful.
 
-    Rejected: all types of extensions that free in a way of their own.  Arrays, dates and parsed
-    trees would be among them, which have nothing but memory, and are what is to be shared.
+    Rejected: all types of extensions with a deallocator of their own.  Arrays, dates and parsed
+    trees would be among them, which have nothing but memory, and are to be shared.
     """
     found: dict[int, type] = {id(_MANAGED_BUFFER): _MANAGED_BUFFER}
     for each in _subclasses(object):
         if _lets_go(each):
-            # Those with a finaliser are kept mortal for that.
+            # Types with a finaliser are kept mortal anyway.
             found.update((id(sub), sub) for sub in _subclasses(each) if not _has_finaliser(sub))
     return list(found.values())
 
@@ -498,11 +502,11 @@ _LRU_CACHE = type(functools.lru_cache(len))
 
 
 def _in_cycles() -> list[object]:
-    """Return what is to stay mortal, and to be looked at by the collector, though its type is not.
+    """Return the objects that must stay mortal and collectable, although their types need not.
 
-    A database connection of sqlite3 and the cache of its statements refer to each other.  Immortal,
-    the cache would never let go of the statements, and so the file would stay open even after
-    `close`; frozen, a connection that is dropped would never be found.
+    A database connection of sqlite3 and the cache of its statements refer to each other.  If the
+    cache were immortal, it would keep the statements, and the file would stay open even after
+    `close`; if they were frozen, a dropped connection would never be collected.
     """
     connection_type = getattr(sys.modules.get("_sqlite3"), "Connection", None)
     found: list[object] = []
@@ -511,7 +515,7 @@ def _in_cycles() -> list[object]:
             if type(cache) is _LRU_CACHE:
                 dicts = [each for each in gc.get_referents(cache) if type(each) is dict]
                 found += [connection, cache, *dicts]
-                # The entries: of a type that has no name, between the dict and a statement.
+                # The entries: objects of a type without a name, between the dict and a statement.
                 found += [
                     entry
                     for each in dicts
@@ -538,7 +542,7 @@ def _has_finaliser(kind: type) -> bool:
 
 
 def _subclasses(root: type) -> Iterable[type]:
-    """Yield the type and those below it, each once."""
+    """Yield the type and its direct and indirect subclasses, each once."""
     seen: set[int] = set()
     waiting = [root]
     while waiting:

@@ -1,12 +1,12 @@
 """Renewing descriptors without a peer in a worker: epoll, eventfd, timerfd, inotify.
 
-A fork copies the number, not what is behind it.  A shared epoll watches the *parent's* sockets, and
-wakes every worker for a connection that one of them has added.  What one worker reads from a shared
-eventfd or timerfd, the others miss.
+A fork copies the number, not the object behind it.  A shared epoll watches the *parent's* sockets,
+and wakes every worker for a connection that one of them has added.  If one worker reads from a
+shared eventfd or timerfd, the others miss the event.
 
 A new descriptor gets the state of the old one, as /proc/self/fdinfo shows it:
 
-    epoll     what it watches, each with its events and its 64 bits of data, which may be a pointer
+    epoll     its watches, each with its events and its 64 bits of data, which may be a pointer
               of a C library.  Watches are added by number, after all sockets were replaced: an
               event loop that the parent made wakes, and hears that its connections are lost
     eventfd   its count
@@ -17,8 +17,8 @@ A library with a fork handler of its own (gRPC) may have made new ones under the
 now, which its threads wait for already.  Those are not touched: see `is_inherited`.
 
 Tried: the loops of asyncio and selectors continue with such an epoll; gevent makes a new one after
-each fork, whatever it finds.  Rejected: an empty epoll, in which asyncio's loop never wakes again;
-a dead socket, on which the loop raises for ever.
+each fork.  Rejected: an empty epoll, in which asyncio's loop never wakes again; a dead socket, on
+which the loop raises for ever.
 
 ctypes is used because Python has no timerfd before 3.13, no inotify, and chooses the data of an
 epoll itself.  `load` imports it in the parent, so that workers share its pages.
@@ -67,12 +67,12 @@ class State:
 
 
 def kind(link: str) -> str:
-    """Return which of NAMES a link in /proc/self/fd shows; or nothing."""
+    """Return the name, one of NAMES, for a link in /proc/self/fd; "" if it is another one."""
     return _LINKS.get(link.partition(" ")[0], "")
 
 
 def load() -> None:
-    """Import ctypes; without it a dead socket replaces all but eventfds."""
+    """Import ctypes; without it a dead socket replaces all kinds but eventfd."""
     global _libc  # noqa: PLW0603
     if _libc is None:
         with suppress(ImportError, OSError):
@@ -82,13 +82,13 @@ def load() -> None:
 
 
 def is_inherited(number: int) -> bool | None:
-    """Whether the parent has the same thing behind `number`; None where nothing can tell."""
+    """Whether the parent has the same open file behind `number`; None if that is unknown."""
     if _libc is None:
         return None
     import ctypes
 
     how = _libc.syscall(_SYS_KCMP, os.getppid(), os.getpid(), _KCMP_FILE, number, number)
-    if how < 0:  # forbidden, or the parent has nothing there
+    if how < 0:  # forbidden, or the parent has closed the number
         return False if ctypes.get_errno() == errno.EBADF else None
     return bool(how == 0)
 
@@ -109,7 +109,7 @@ def read(name: str, number: int) -> State:
 
 
 def _is_watched(number: int, words: list[str]) -> bool:
-    """Whether the epoll watches what is behind `number` now, not a copy of what was there."""
+    """Whether the epoll watches the file now behind `number`, not a copy of an earlier one."""
     # tfd 5 events 19 data 5 pos 0 ino 2f sdev 8; before Linux 4.13 without the last three
     with suppress(OSError, IndexError):
         inode = int(words[words.index("ino") + 1], 16) if "ino" in words else None
@@ -118,7 +118,7 @@ def _is_watched(number: int, words: list[str]) -> bool:
 
 
 def renew(states: dict[int, State], dead: int) -> None:
-    """Put new descriptors on the numbers, with the states; `dead` where that cannot be done."""
+    """Put new descriptors with the states on the numbers; `dead` if that is impossible."""
     for number, state in states.items():
         new = -1
         with suppress(OSError, KeyError, ValueError, AttributeError):
@@ -150,7 +150,7 @@ def _timerfd(state: State) -> int:
         for name in ("it_interval", "it_value")
     )
     if not any(left) and int(state.values["ticks"]):
-        left = [0, 1]  # it has expired, and nobody has read it
+        left = [0, 1]  # it has expired, and was not read
     if new >= 0:
         # A relative time, even if the timer was set to a date.
         _libc.timerfd_settime(new, 0, struct.pack("=4q", *interval, *left), None)

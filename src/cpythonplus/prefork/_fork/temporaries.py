@@ -1,14 +1,14 @@
-"""Deleting the temporary files that a process leaves behind when nothing is taken apart at its end.
+"""Deleting the temporary files that a process leaves behind when its heap is not torn down.
 
 The file of a `tempfile.NamedTemporaryFile` is deleted when its object is dropped, at the latest
 when the interpreter takes everything apart.  A light end does not do that, nor does a normal one
-with what is immortal; so the files are deleted by name.
+with immortal objects; so the files are deleted by name.
 
-Only those that this process made: a forked child has its parent's objects too, and at a normal end
-deletes files that the parent goes on using.  Nothing in such an object says whose it is, so the
-making is noted, from the moment on when this module is imported.  Rejected: looking at what exists
-right after the fork.  On 3.11 that writes to every object, and a child that ends by `fast_exit`
-need not have told us of its beginning.
+Only files that this process made are deleted: a forked child has its parent's objects too, and at a
+normal end deletes files that the parent goes on using.  Such an object does not tell its maker, so
+the pid is noted when it is made, once this module is imported.  Rejected: listing the existing
+objects right after the fork.  On 3.11 that writes to every object, and a child that ends by
+`fast_exit` need not have told us of its beginning.
 
 Temporary directories are deleted by an exit function (`weakref.finalize`), and other temporary
 files have no name.
@@ -25,14 +25,14 @@ from typing import Any
 
 __all__ = ["delete_own"]
 
-# With the process that made each; read and written under the GIL, by one operation at a time.
+# The pid of each object's maker; read and written under the GIL, by one operation at a time.
 _noted: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 
 
 def delete_own() -> None:
-    """Delete what this process would delete by name when it takes itself apart; raises nothing.
+    """Delete the files that this process would delete by name at a normal end; raises nothing.
 
-    The files stay open: whoever writes to one goes on writing, into nothing.
+    The files stay open: a thread that writes to one goes on writing to the deleted file.
     """
     pid = os.getpid()
     for closer, maker in list(_noted.items()):
@@ -45,7 +45,7 @@ def delete_own() -> None:
 
 
 def _delete_at_end() -> None:
-    # At a normal end too what is immortal drops nothing.
+    # An immortal object is not dropped at a normal end either.
     if gc.get_freeze_count() > 0:
         delete_own()
 
@@ -57,7 +57,7 @@ atexit.register(_delete_at_end)
 def _note_makers() -> None:
     kind: Any = getattr(tempfile, "_TemporaryFileCloser", None)
     if kind is None:
-        return  # another version: its files stay, as those of a killed process
+        return  # another version: its files stay, like those of a killed process
     original = kind.__init__
 
     @functools.wraps(original)

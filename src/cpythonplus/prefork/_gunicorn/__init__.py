@@ -1,1 +1,1 @@
-"""gunicorn's master and workers, with what `serve` adds."""
+"""gunicorn's master and workers, with the additions of `serve`."""

@@ -4,7 +4,7 @@ A setting that subclasses gunicorn's works on the command line, in GUNICORN_CMD_
 in a configuration file.  Importing this module adds them to those that gunicorn knows.
 """
 
-# What a configuration file holds can be anything.
+# A configuration file can hold any object.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ memory is shared."""
 
 
 def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
-    """Have argparse show what is wrong with a value, in the words of `check`."""
+    """Make argparse show the message of `check` for a wrong value."""
 
     def typed(text: str) -> str:
         try:
@@ -67,7 +67,7 @@ def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
 
 
 def _add_option(setting: Any, parser: Any) -> None:
-    """Add an option of ours; gunicorn's method would show the default, which is always nothing."""
+    """Add an option of ours; gunicorn's method would show the default, which is always None."""
     kind = {}
     if setting.meta:
         kind = {"metavar": setting.meta, "type": _typed(setting.validator)}
@@ -107,7 +107,7 @@ def _add_setting(option: Option) -> None:
         else option.text,
         "add_option": _add_option,
     }
-    # Its class adds it to those that gunicorn knows.
+    # The creation of the class registers it with gunicorn.
     make: Any = type(config.Setting)
     make(option.setting.title().replace("_", ""), (config.Setting,), fields)
 
@@ -120,12 +120,12 @@ for _option in OPTIONS:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser for words that are given, and whose errors are one line."""
+    """A parser for given words, whose errors are one line."""
 
     words: Sequence[str] = ()
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse `args`; without them `words`, where argparse would take those of sys.argv."""
+        """Parse `args`; without them `words`, instead of argparse's default, sys.argv."""
         return super().parse_args(self.words if args is None else args, namespace)
 
     def error(self, message: str) -> NoReturn:
@@ -133,10 +133,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _ElsewhereError(argparse.Action):
-    """An option that has been read, and taken off the command line, before gunicorn came in."""
+    """An option that has been read, and taken off the command line, before gunicorn started."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Say why it is found here."""
+        """Say why the option was not expected here."""
         parser.error(f"{self.option_strings[0]} counts on the command line alone, written out")
 
 
@@ -150,12 +150,12 @@ class _Config(config.Config):
         """Begin with gunicorn's defaults."""
         super().__init__(usage, prog=prog)
         self.given: set[str] = set()
-        """The names of the settings that somebody has given."""
+        """The names of the settings that were given."""
         self.changed: list[str] = []
-        """The names of those that have another default here than gunicorn's."""
+        """The names of the settings whose default differs from gunicorn's."""
 
     def set(self, name: str, value: object) -> None:
-        """Take what the command line, the environment or a file says."""
+        """Take a value of the command line, the environment or a file."""
         super().set(name, value)
         self.given.add(name)
 
@@ -196,18 +196,18 @@ class Application(WSGIApplication):
         self.cfg.others = self._others
 
     def do_load_config(self) -> None:
-        """Load everything; what is wrong is told in one line, with gunicorn's status."""
+        """Load everything; an error is told in one line, with gunicorn's status."""
         try:
             self.load_default_config()
             self.load_config()
             if hasattr(self.cfg, "validate"):
                 self.cfg.validate()
-        except Exception as error:  # noqa: BLE001  # as gunicorn: whatever they can raise
+        except Exception as error:  # noqa: BLE001  # as gunicorn: any error of them
             _end(str(error) or type(error).__name__, _FAILED_STATUS)
         self._choose()
 
     def _choose(self) -> None:
-        """Put our settings to work, and what follows from them."""
+        """Put our settings and their consequences into effect."""
         settings = self.cfg.settings
         given = {each.name: settings[each.setting].get() for each in OPTIONS}
         chosen = {name: value for name, value in given.items() if value is not None}
@@ -220,11 +220,12 @@ class Application(WSGIApplication):
         if not self.cfg.preload_app:
             why = "--reload" if self.cfg.reload else "preload_app is off"
             _say(f"{why}: the application is loaded in each worker, and no memory is shared")
-        # Its thread runs in the master while it forks, and can hold a lock for ever then.
+        # The thread of the control socket runs in the master while it forks, and can hold a lock
+        # then.
         self._default("control_socket_disable", unless="control_socket")
 
     def _default(self, name: str, *, unless: str = "") -> None:
-        """Switch a setting of gunicorn on, if it has it; not where it, or `unless`, was given."""
+        """Switch a setting of gunicorn on, if it exists and neither it nor `unless` was given."""
         if name in self.cfg.settings and not self.cfg.given & {name, unless}:
             self.cfg.settings[name].value = True
             self.cfg.changed.append(name)
@@ -233,7 +234,7 @@ class Application(WSGIApplication):
         """Return the application; one that cannot be loaded ends the start with one line."""
         try:
             return super().load()
-        except Exception as error:  # whatever its code raises
+        except Exception as error:  # any error of its code
             if self.cfg.reload and isinstance(error, SyntaxError):
                 raise  # gunicorn shows it to the clients, and waits for the next change
             if self.cfg.loglevel.lower() == "debug":
@@ -246,10 +247,10 @@ class Application(WSGIApplication):
 
 
 def serve(words: Sequence[str], others: Others = ()) -> NoReturn:
-    """Serve what the command line `words` says, until the server is stopped; SystemExit ends it.
+    """Serve as the command line `words` says until the server is stopped; SystemExit ends it.
 
-    words: those behind `serve`, without the options that were read before.  others: these, for
-    --help: what is typed, how its value is called (empty: a switch), what it does.
+    words: those behind `serve`, without the options that were read before. others: those options,
+    for --help: the option, the name of its value (empty: a switch), its effect.
     """
     install()
     Application(words, others).run()
@@ -257,7 +258,7 @@ def serve(words: Sequence[str], others: Others = ()) -> NoReturn:
 
 
 def _told(error: Exception) -> str:
-    """Return the error in one line, with the place in the application that it comes from."""
+    """Return the error in one line, with its place in the application."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = os.path.dirname(util.__file__)  # noqa: PTH120
     own = [f for f in frames if not f.filename.startswith((outside, "<frozen", __file__))]

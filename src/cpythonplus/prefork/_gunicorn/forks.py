@@ -1,4 +1,4 @@
-"""Workers that a mold was asked for: the master hears of each in steps, and never waits long.
+"""Requests to a mold for a worker: the master follows each in steps, and never waits long.
 
 A mold may be stopped by SIGSTOP, and the user's pre_fork may take its time.  The master goes on
 hearing its signals meanwhile.
@@ -28,7 +28,7 @@ _DESCRIPTORS = 2  # of a worker: its file and its line
 
 @dataclass(slots=True)
 class Fork:
-    """A worker that a mold was asked for.
+    """A request to a mold for a worker.
 
     found: its number, and the descriptors of its file and its line, as soon as the mold tells them.
     limit_s: how long the mold may take before it is given up.
@@ -40,7 +40,7 @@ class Fork:
     found: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def hear(self, line: Channel) -> bool:
-        """Take what the mold says; whether it is done with this worker.
+        """Take the mold's messages; return whether it is done with this worker.
 
         Waits in the first second only: later the master looks again when it has done other things.
         """
@@ -62,7 +62,7 @@ class Fork:
         return False
 
     def drop(self) -> None:
-        """Kill a worker that would serve, and nobody would know it."""
+        """Kill a worker that would serve without being managed."""
         while self.found:
             pid, descriptors = self.found.pop()
             for each in descriptors:

@@ -1,10 +1,10 @@
 """Putting our hooks beside the user's, so that neither takes the other's place or ends the master.
 
-Nothing of ours ends a master that runs, nor do the user's hooks in it.  While it starts, what the
-user asked for and cannot be had ends it: HaltServer.
+Neither our hooks nor the user's end a running master.  While it starts, a failing wish of the user
+ends it: HaltServer.
 """
 
-# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# The arguments of the hooks differ between versions of gunicorn and classes of workers.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOOKS = (
     "worker_exit",
     "child_exit",
 )
-"""The hooks that we need, or guard; the user's come first where ours has to be the last."""
+"""The hooks that we need or guard.  The user's come first if ours has to be the last."""
 
 _THEIRS_FIRST = frozenset({"on_starting", "pre_fork", "post_worker_init", "worker_exit"})
 _IN_WORKER = frozenset({"post_fork", "post_worker_init", "worker_abort", "worker_exit"})
@@ -50,16 +50,17 @@ def compose(cfg: Config) -> None:
         setting = cfg.settings[name]
         theirs = setting.get()
         if not hasattr(theirs, _OURS):
-            # Not through set(), which counts the arguments.
+            # Not by set(), which counts the arguments.
             setting.value = _composed(name, theirs)
 
 
 def _composed(name: str, theirs: Callable[..., object]) -> Callable[..., object]:
     """Return a hook that calls ours and theirs, in the order that the hook needs.
 
-    Ours never ends the process, but for HaltServer while the master starts.  Theirs ends a master
-    that starts, as with gunicorn; one that runs only by HaltServer: else a mistake that shows at
-    the thousandth worker would end them all.  In a worker theirs is called as by gunicorn.
+    Our hook never ends the process, except by HaltServer while the master starts.  The user's hook
+    ends a starting master, as with gunicorn; it ends a running one only by HaltServer: else an
+    error at the thousandth worker would end them all.  In a worker the user's hook is called as by
+    gunicorn.
     """
     hook = _of_worker(name, theirs) if name in _IN_WORKER else _of_master(name, theirs)
     hook = functools.wraps(theirs)(hook)
@@ -75,7 +76,7 @@ def _of_master(name: str, theirs: Callable[..., object]) -> Callable[..., object
             ours(server, *arguments)
 
     def call_theirs(server: Any, arguments: tuple[object, ...]) -> None:
-        if not SERVICE.opened or name == "pre_exec":  # that one is in the copy: see Overseer.reexec
+        if not SERVICE.opened or name == "pre_exec":  # it runs in the copy: see Overseer.reexec
             theirs(server, *arguments)
             return
         with Guard(server.log, f"the hook {name}", passing=(HaltServer,)):
@@ -109,7 +110,7 @@ def _of_worker(name: str, theirs: Callable[..., object]) -> Callable[..., object
 
 
 def _guarded(theirs: Callable[..., object]) -> Callable[..., object]:
-    """Have an exception in the user's worker_exit logged, as gunicorn does, before ours comes."""
+    """Log an exception in the user's worker_exit, as gunicorn does, before our hook runs."""
 
     def guarded(server: Any, worker: Any) -> None:
         try:
@@ -119,7 +120,7 @@ def _guarded(theirs: Callable[..., object]) -> Callable[..., object]:
                 return
             with Guard(server.log, "the hook worker_exit", passing=(HaltServer,)):
                 theirs(server, worker)
-        except Exception:  # whatever the user's hook raises
+        except Exception:  # any error of the user's hook
             worker.log.warning("Exception during worker exit", exc_info=True)
 
     return guarded

@@ -1,11 +1,11 @@
-"""Serving what is connected before a uvicorn or aiohttp worker leaves that is replaced.
+"""Serving the open connections before a replaced uvicorn or aiohttp worker leaves.
 
 As they stop, both close each connection that has no request right then.  A client that has just
 connected, and is about to send, gets a reset.  So a worker that leaves by itself stops accepting
-first, answers with `Connection: close`, and waits until nobody is connected: for as long as idle
-connections may be kept, and a second more.  `_gunicorn_workers` does so for gthread.
+first, answers with `Connection: close`, and waits until no client is connected: for as long as idle
+connections may be kept, and a second more.  `workers` does so for gthread.
 
-When the whole server stops nobody waits: then it is as the servers do it.
+When the whole server stops, workers do not wait: they stop as these servers do.
 """
 
 # The servers' classes differ from version to version.
@@ -37,7 +37,7 @@ LINGERING = ("uvicorn", "aiohttp")
 
 
 class Lingering:
-    """What one worker does before its server stops, if `begin` was called."""
+    """The steps of one worker before its server stops, if `begin` was called."""
 
     def __init__(self) -> None:
         self._worker: Any = None
@@ -47,7 +47,7 @@ class Lingering:
         self._runner: Any = None  # aiohttp's
 
     def watch(self, worker: Any, on_draining: Callable[[], object]) -> None:
-        """Be there for `worker`; on_draining: called when it accepts no more."""
+        """Handle the end of `worker`; on_draining: called when it accepts no more."""
         self._worker, self._on_draining, self._begun = worker, on_draining, False
         self._runner = None
         if self._is_in_place:
@@ -62,18 +62,18 @@ class Lingering:
             aiohttp.BaseRunner.cleanup = self._before(aiohttp.BaseRunner.cleanup, _close_aiohttp)
 
     def begin(self) -> None:
-        """Have the worker linger when its server stops, which it is about to."""
+        """Have the worker linger when its server stops, which is about to happen."""
         self._begun = True
 
     def requests(self) -> int:
-        """Return how many requests aiohttp has counted; its worker does not."""
+        """Return the number of requests that aiohttp has counted; its worker does not count."""
         server = getattr(self._runner, "server", None)
         return getattr(server, "requests_count", 0)
 
     def end(self) -> None:
-        """Have an application of aiohttp's forget the event loop, which is closed.
+        """Make an aiohttp application forget its event loop, which is closed.
 
-        Else it refuses to be used in another one, in the workers that are forked from this one.
+        Else it refuses to run in another loop, in the workers that are forked from this one.
         """
         app, self._runner = getattr(self._runner, "app", None), None
         with suppress(AttributeError):
@@ -101,7 +101,7 @@ class Lingering:
     async def _linger(self, server: Any, close: Callable[[Any], Any]) -> None:
         cfg = self._worker.cfg
         end, quiet = monotonic() + min(cfg.keepalive + 1.0, cfg.graceful_timeout), 0
-        # Not the first time: who was accepted in this moment is not known as a connection yet.
+        # Not at the first turn: a connection accepted at this moment is not yet in the list.
         while quiet < _QUIET and monotonic() < end:
             quiet = 0 if await close(server) else quiet + 1
             self._on_draining()
@@ -111,17 +111,17 @@ class Lingering:
 
 
 async def _close_uvicorn(server: Any) -> bool:
-    """Accept no more, have each connection's next answer close it; whether any is left."""
+    """Accept no more, have each connection's next answer close it; return whether any is left."""
     for each in server.servers:
         each.close()
     headers = server.server_state.default_headers
     if _CLOSE not in headers:
-        headers.append(_CLOSE)  # it reads its own headers, and closes the connection
+        headers.append(_CLOSE)  # uvicorn reads its own headers, and closes the connection
     return bool(server.server_state.connections)
 
 
 async def _close_aiohttp(runner: Any) -> bool:
-    """Accept no more, have each connection's next answer close it; whether any is left."""
+    """Accept no more, have each connection's next answer close it; return whether any is left."""
     for site in list(runner.sites):
         await site.stop()
     connections = runner.server.connections if runner.server is not None else ()

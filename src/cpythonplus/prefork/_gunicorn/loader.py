@@ -1,4 +1,4 @@
-"""The loader: where `serve` reforks, it loads the application, and the master never does.
+"""The loader: with reforking it loads the application, and the master never does.
 
 A master that has loaded the application has that code to its end: only a second master (USR2) has
 new code, and as much memory again.  A loader can be replaced.  It is the first mold of its code.
@@ -10,16 +10,16 @@ new code, and as much memory again.  A loader can be replaced.  It is the first 
       |                               | loads the application, warms up, prepares
       |<---------- mold, or refused --|
       | sockets --------------------->|
-      | fork AGE -------------------->| forks: see `_gunicorn_mold`
+      | fork AGE -------------------->| forks: see `mold`
 
-At the start the master waits for it, and ends with its status if it fails.  After HUP the workers
-go on serving meanwhile, and a loader that fails changes nothing.
+At the start the master waits for the loader, and ends with its status if it fails.  After HUP the
+workers go on serving meanwhile, and a loader that fails changes nothing.
 
-A loader stays when a worker has become the mold: it is the last one to fall back to, and has what
-the application runs once beside its workers, a scheduler for example.
+A loader stays when a worker has become the mold: it is the last one to fall back to, and runs the
+parts of the application that run once, a scheduler for example.
 """
 
-# What gunicorn's classes are differs from version to version.
+# gunicorn's classes differ from version to version.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -73,25 +73,25 @@ def load(service: Service, server: Any, *, rereads: bool = False) -> None:
 
 
 def _refused(what: str, error: SystemExit) -> RefusedError:
-    """Return why a loader refuses whose code has called sys.exit."""
+    """Return the reason of a loader whose application has called sys.exit."""
     if error.code is not None and not isinstance(error.code, int):
         return RefusedError(f"{what}: {error.code}", _FAILED_STATUS)
     status = (error.code or 0) & 0xFF or _FAILED_STATUS
-    reason = error.__context__  # where it was called for that: then there is a line on stderr
+    reason = error.__context__  # if it was called for an exception, a line was printed to stderr
     if reason is None:
         return RefusedError(f"{what}: sys.exit({error.code}) was called", status)
     return RefusedError(f"{what}: {in_one_line(reason)}", status, told=True)
 
 
 def _end_with_parent(parent: int) -> None:
-    """Have a loader end also while it loads, when it could not see that the master has."""
+    """End this loader with the master even while it loads."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
         raise End
 
 
 def _read_again(service: Service, server: Any) -> None:
-    """Take over the configuration as it is now, as gunicorn's master does after HUP."""
+    """Read the configuration again, as gunicorn's master does after HUP."""
     before = server.cfg
     for name in before.env:
         if name in before.env_orig:
@@ -108,7 +108,7 @@ def _read_again(service: Service, server: Any) -> None:
 
 
 def _check_takeover(before: Any, after: Any) -> None:
-    """Try here what would end the master when it takes the configuration over; OSError."""
+    """Try the steps that would end the master if they failed there; raises OSError."""
     WorkerTmp(after).close()
     if after.pidfile and not os.access(os.path.dirname(after.pidfile) or ".", os.W_OK):  # noqa: PTH120
         raise OSError(errno.EACCES, "the pid file cannot be written", after.pidfile)

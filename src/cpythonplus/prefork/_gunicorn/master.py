@@ -1,11 +1,11 @@
 """gunicorn's master with ours beside it: its hooks, its workers' ends, and no end by mistake.
 
-The way in is the Arbiter: gunicorn makes it after the configuration has been read, and `install`
-puts ours in its place.  Rejected: offering the hooks as names for a configuration file.  A hook
-that the file defines itself would take the place of ours, or lose its own to ours, without a word.
+gunicorn makes its Arbiter after it has read the configuration; `install` replaces the class by
+ours.  Rejected: offering the hooks as names for a configuration file.  A hook that the file defines
+itself would replace ours, or be replaced by ours, without a message.
 """
 
-# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# The arguments of the hooks differ between versions of gunicorn and classes of workers.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _OTHERS = ("HUP", "USR1", "USR2", "TTIN", "TTOU", "WINCH")
 
 
 class Overseer(Arbiter):
-    """An Arbiter with our hooks, which sees how its workers end, and that some are leaving."""
+    """An Arbiter with our hooks, which knows how its workers end and which of them are leaving."""
 
-    log: Any  # there is one from setup on
-    # Behind the property num_workers, whose setter calls the user's nworkers_changed.
+    log: Any  # set from setup on
+    # The field of the property num_workers, whose setter calls the user's nworkers_changed.
     _num_workers: int
     _halting = False
     _signals_all = False
@@ -58,7 +58,7 @@ class Overseer(Arbiter):
     def setup(self, app: BaseApplication) -> None:
         """Take over a configuration, at the start and after HUP."""
         if app.cfg.reload:
-            # The reloader has workers load new code: nothing may be loaded before.
+            # The reloader has workers load new code: the master must not load any before.
             app.cfg.set("preload_app", False)  # noqa: FBT003  # gunicorn's
         compose(app.cfg)
         if self.log is None:
@@ -79,7 +79,7 @@ class Overseer(Arbiter):
         self._taken_over = True
 
     def start(self) -> None:
-        """Begin; an application that cannot be loaded has ended the start by now, with one line."""
+        """Begin; if the application cannot be loaded, the start has ended before, with one line."""
         with Guard(self.log, "proving the facts about this interpreter"):
             SERVICE.tell_losses(self.log, self.cfg)
         changed = [f"{name} is on" for name in getattr(self.cfg, "changed", ())]
@@ -99,7 +99,7 @@ class Overseer(Arbiter):
             sys.exit(error.exit_status)
 
     def load_application(self) -> None:
-        """At the start: have another process load it; HaltServer if it cannot."""
+        """Have another process load the application, at the start; HaltServer if it cannot."""
         reforking = SERVICE.reforking
         if reforking is None:
             return
@@ -116,7 +116,7 @@ class Overseer(Arbiter):
             raise HaltServer(in_one_line(error), _FAILED_STATUS) from None
 
     def reload(self) -> None:
-        """HUP: take over a new configuration, and new code where another process loads that."""
+        """HUP: take over a new configuration, and new code if another process loads it."""
         reforking = SERVICE.reforking
         if reforking is None:
             self._take_over()
@@ -124,16 +124,16 @@ class Overseer(Arbiter):
             self._be_mold(partial(load, rereads=True))
 
     def _take_over(self) -> None:
-        """Take over a new configuration; one that cannot be read or used changes nothing.
+        """Take over a new configuration; an unusable one changes nothing.
 
-        gunicorn ends the master then, and with it what still served.
+        gunicorn itself would end the master, and with it the workers that still serve.
         """
         before, pid = _Before(self), os.getpid()
         self._taken_over = False
         try:
             super().reload()
         except BaseException as error:
-            # Later it may be a worker that was forked, on its way to its end.
+            # After the fork of a worker, the exception may be the one that ends the worker.
             wanted = isinstance(error, HaltServer) or passes_through(error, pid)
             if self._taken_over or wanted:
                 raise
@@ -141,9 +141,9 @@ class Overseer(Arbiter):
             tell(self.log, "HUP failed, the workers continue unchanged", error)
 
     def reexec(self) -> None:
-        """USR2: start another master.  Where that fails, this one and its workers go on.
+        """USR2: start another master.  If that fails, this one and its workers go on.
 
-        gunicorn's loop would go on in the copy, and stop the workers of the original.
+        With gunicorn alone the loop would go on in the copy, and stop the original's workers.
         """
         pid = os.getpid()
         try:
@@ -156,7 +156,7 @@ class Overseer(Arbiter):
                 os._exit(_FAILED_STATUS)
 
     def spawn_worker(self) -> Any:
-        """Fork a worker that is not deaf while it starts; see `early_signals`."""
+        """Fork a worker that loses no signals while it starts; see `early_signals`."""
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
         try:
             return self._spawn()
@@ -165,7 +165,7 @@ class Overseer(Arbiter):
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def _spawn(self) -> Any:
-        """Have the mold fork, or fork here."""
+        """Let the mold fork, or fork here."""
         reforking = SERVICE.reforking
         if reforking is None:
             return super().spawn_worker()
@@ -174,7 +174,7 @@ class Overseer(Arbiter):
         return None
 
     def _be_mold(self, prepare: Callable[[Service, Any], None]) -> NoReturn:
-        """Be a mold, a helper or a worker to its end; see `_gunicorn_mold` for who comes by.
+        """Be a mold, a helper or a worker to its end; see `mold` for these roles.
 
         The loop is for a worker that becomes the mold, and for its helpers: the stack does not grow
         with the generations.
@@ -193,7 +193,7 @@ class Overseer(Arbiter):
                 deliver(SERVICE, self, error)
 
     def kill_workers(self, sig: int) -> None:
-        """Send a signal to all workers, and to the processes that only fork them."""
+        """Send a signal to all workers, and to the molds and loaders."""
         self._signals_all = True
         try:
             super().kill_workers(sig)
@@ -208,9 +208,9 @@ class Overseer(Arbiter):
         super().stop(graceful)
 
     def kill_worker(self, pid: int, sig: int) -> None:
-        """Send a signal to a worker; SIGABRT to one that hangs, after a look at what it does.
+        """Send a signal to a worker; before SIGABRT log the place where it hangs.
 
-        One that HUP replaces is asked to leave instead, where the signal would cut connections.
+        A worker that HUP replaces is asked to leave instead if the signal would cut connections.
         """
         if sig == signal.SIGTERM and not self._signals_all:
             with Guard(self.log, "asking a worker to leave"):
@@ -222,14 +222,15 @@ class Overseer(Arbiter):
         super().kill_worker(pid, sig)
 
     def reap_workers(self) -> None:
-        """Note the exit status of the dead, which gunicorn's hook is not told, then reap them."""
+        """Note the exit statuses, which gunicorn's hook does not get, then reap the workers."""
         while True:
             try:
                 with Guard(self.log, "looking at workers that have ended", passing=(HaltServer,)):
                     SERVICE.look_at_the_dead(self)
                 super().reap_workers()
             except HaltServer:
-                # gunicorn before 27 leaves it among the workers, and stopping would wait for it.
+                # gunicorn before 27 leaves the worker in its list, and would wait for it when it
+                # stops.
                 for pid in [each for each in self.WORKERS if not is_child(each)]:
                     self.WORKERS.pop(pid).tmp.close()
                 # A second worker that could not boot would end the stopping, with a traceback.
@@ -240,7 +241,7 @@ class Overseer(Arbiter):
                 return
 
     def manage_workers(self) -> None:
-        """Start what is missing.  A worker that only serves old connections counts as missing."""
+        """Start missing workers.  A worker that only serves old connections counts as missing."""
         leaving = 0
         reforking = SERVICE.reforking
         with Guard(self.log, "looking at workers that are leaving", passing=(HaltServer,)):
@@ -255,7 +256,7 @@ class Overseer(Arbiter):
         with Guard(self.log, "looking at workers that are silent"):
             SERVICE.end_silent(self)
         with Guard(self.log, "describing the master"):
-            if reforking is None:  # else a mold describes itself
+            if reforking is None:  # otherwise a mold describes itself
                 SERVICE.describe()
         self._num_workers += leaving
         try:
@@ -269,10 +270,10 @@ class _Stopped(HaltServer, KeyboardInterrupt):
 
 
 def _end_on_signals() -> None:
-    """While the application is loaded at the start: what ends the server ends it in good order.
+    """Make ending signals end the server in good order while it loads the application at the start.
 
-    gunicorn has no handlers yet, and the pid file is there already.  The other signals come to
-    nothing, as nothing has begun that they could change.
+    gunicorn has no handlers yet, and the pid file exists already.  The other signals are ignored,
+    as there is nothing yet that they could change.
     """
 
     def end(*_: object) -> NoReturn:
@@ -286,7 +287,7 @@ def _end_on_signals() -> None:
 
 
 class _Before:
-    """What a master had before HUP, for the case that it cannot have something new."""
+    """The state of a master before HUP, restored if the new configuration fails."""
 
     NAMES = ("cfg", "worker_class", "address", "_num_workers", "timeout", "proc_name")
 
@@ -321,5 +322,5 @@ class _Before:
 
 
 def install() -> None:
-    """Have gunicorn make our Arbiter, in this process, when it comes to that."""
+    """Make gunicorn use our Arbiter in this process."""
     base.Arbiter = Overseer  # type: ignore[attr-defined]  # a name that it imports

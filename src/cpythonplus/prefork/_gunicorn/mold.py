@@ -1,8 +1,9 @@
 """The mold: a worker that has served for a while, and from then on only forks.
 
-Objects that the application makes in its first requests, caches, compiled templates, connections'
-classes, are in each worker's own memory.  Forked from a worker that has them, the next workers
-share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, docs/REFORKING.md.
+Objects that the application makes in its first requests, such as caches, compiled templates and
+connections' classes, are in each worker's own memory.  If the next workers are forked from a worker
+that has them, they share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork,
+docs/REFORKING.md.
 
     master            worker that was chosen      helper                 new worker
       | mold             |
@@ -21,10 +22,10 @@ share them.  Pitchfork does so for Ruby: https://github.com/Shopify/pitchfork, d
       |           forked |                                                                  |
       |<-----------------| has waited for the helper                 now the master's child |
 
-The kernel gives the new worker to the master when the helper ends, for the master is a child
-subreaper (prctl(2)).  A worker is so always the master's child, and gunicorn manages it as ever.
+When the helper ends, the kernel makes the new worker a child of the master, which is a child
+subreaper (prctl(2)).  So a worker is always the master's child, and gunicorn manages it as usual.
 
-The first mold was no worker: see `_gunicorn_loader`.
+The first mold was no worker: see `loader`.
 
 The mold ends when its line to the master does, or when the master is not its parent any more.
 
@@ -32,7 +33,7 @@ Rejected: clone(CLONE_PARENT), which makes a child of the master in one step.  I
 handlers, neither of the C library nor of Python.
 """
 
-# What gunicorn's classes are differs from version to version.
+# gunicorn's classes differ from version to version.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ __all__ = [
 ]
 
 GROWN_SHARE = 0.5
-"""A later generation may not have more memory of its own than this share of what it shares."""
+"""The largest private memory of a later generation, as a share of its shared memory."""
 
 _TURN_S = 1.0
 _THREADS_END_S = 5.0
@@ -81,20 +82,20 @@ _ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Molding(SystemExit):
-    """Ends the part of a worker that serves, in the one that becomes the mold.
+    """Ends the serving of a worker that becomes the mold.
 
-    A SystemExit, which no version of gunicorn takes for a failure on its way.
+    It is a SystemExit, which no version of gunicorn takes for a failure.
     """
 
 
 class End(KeyboardInterrupt):
-    """The mold is to end.  As Ctrl-C does, it gets through a Guard."""
+    """The mold has to end.  Like Ctrl-C, this passes through a Guard."""
 
 
 class RefusedError(Exception):
-    """This process may not be the mold; it says why, and ends with `status`.
+    """This process may not be the mold; it tells the reason, and ends with `status`.
 
-    told: a line on stderr has said so already.
+    told: the reason is on stderr already.
     """
 
     def __init__(self, why: str, status: int = 0, *, told: bool = False) -> None:
@@ -104,7 +105,7 @@ class RefusedError(Exception):
 
 
 def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) -> None:
-    """Let a worker serve by `run`; raise Molding when that ends, if it was chosen meanwhile."""
+    """Let a worker serve by `run`; raise Molding at its end if the worker was chosen."""
     try:
         run()
     except SystemExit as error:
@@ -115,7 +116,7 @@ def serve_then_mold(run: Callable[[], object], is_chosen: Callable[[], bool]) ->
 
 
 def keep_listeners(listeners: list[Any]) -> Callable[[], None]:
-    """Return what opens the listening sockets again that a worker closes as it stops serving."""
+    """Return a function that reopens the listening sockets which a worker closes as it stops."""
     kept = [(each, each.sock.dup()) for each in listeners if getattr(each, "sock", None)]
 
     def reopen() -> None:
@@ -129,7 +130,7 @@ def keep_listeners(listeners: list[Any]) -> Callable[[], None]:
 
 
 def close_listeners(listeners: list[Any]) -> None:
-    """Close a worker's own listening sockets (reuse_port): nobody accepts from them any more."""
+    """Close a worker's own listening sockets (reuse_port), as they are no longer accepted from."""
     for each in listeners:
         with suppress(OSError):
             if getattr(each, "sock", None) is not None:
@@ -137,9 +138,9 @@ def close_listeners(listeners: list[Any]) -> None:
 
 
 def wait_for_parent(worker: Any) -> None:
-    """In a new worker: wait until the helper that has forked it is gone.
+    """Wait, in a new worker, until the helper that has forked it is gone.
 
-    A worker ends whose parent is not the master.
+    gunicorn ends a worker whose parent is not the master.
     """
     end = time.monotonic() + _PARENT_S
     while os.getppid() != worker.ppid and time.monotonic() < end:
@@ -147,9 +148,9 @@ def wait_for_parent(worker: Any) -> None:
 
 
 def become(service: Service, server: Any, prepare: Callable[[Service, Any], None]) -> None:
-    """Be the mold, until the process ends.  Returns in each helper, which is to fork a worker.
+    """Be the mold, until the process ends.  Returns in each helper, which has to fork a worker.
 
-    prepare: what comes before the first fork; raises RefusedError where there may be none.
+    prepare: called before the first fork; raises RefusedError if there must be none.
     """
     status = 0
     try:
@@ -163,7 +164,7 @@ def become(service: Service, server: Any, prepare: Callable[[Service, Any], None
             while not ends and _fork_next(service, server):
                 pass
             if not ends:
-                return  # an end signal in `else` would pass by
+                return  # an end signal in `else` would be missed
         except RefusedError as error:
             _take_no_more_signals()
             status = error.status
@@ -179,7 +180,7 @@ def become(service: Service, server: Any, prepare: Callable[[Service, Any], None
 
 
 def _take_no_more_signals() -> None:
-    with suppress(End):  # of one that has come already
+    with suppress(End):  # of a signal that has come already
         signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     for number in _ENDING:
         signal.signal(number, lambda *_: None)
@@ -187,7 +188,7 @@ def _take_no_more_signals() -> None:
 
 
 def prepare_worker(service: Service, server: Any) -> None:
-    """Make a mold of a worker that serves no more."""
+    """Make a mold of a worker that no longer serves."""
     service.say(server.pid, "molding")
     why = "it could not be prepared"
     with Guard(server.log, "making this process a mold"):
@@ -197,7 +198,7 @@ def prepare_worker(service: Service, server: Any) -> None:
 
 
 def _prepare(service: Service, server: Any) -> str:
-    """Forget the worker, close what must not be shared, prepare; return what forbids to fork."""
+    """Forget the worker, close unshareable descriptors, prepare; return why not to fork, or ""."""
     server.WORKERS.clear()
     service.forget_worker()
     why = service.problem_again(server)
@@ -229,7 +230,7 @@ def _unfit(generation: int) -> str:
 
 
 def _memory() -> tuple[int, int]:
-    """Return resident and private bytes of this process; zeros where they are not to be had."""
+    """Return resident and private bytes of this process; zeros if they are unknown."""
     with suppress(OSError, RuntimeError):
         memory = process_memory(os.getpid())
         return memory.resident_bytes, memory.private_bytes
@@ -237,10 +238,10 @@ def _memory() -> tuple[int, int]:
 
 
 def _handle_signals(server: Any, ends: list[int]) -> None:
-    """Take what the master sends to all its workers; see `Reforking.signal`.
+    """Handle the signals that the master sends to all its workers; see `Reforking.signal`.
 
-    What ends the mold is added to `ends` too: the exception that comes with it is lost in a
-    destructor, or in code that catches everything.
+    An ending signal is also added to `ends`: its exception may be lost in a destructor, or in code
+    that catches everything.
     """
 
     def end(number: int, _: object) -> NoReturn:
@@ -258,11 +259,11 @@ def _handle_signals(server: Any, ends: list[int]) -> None:
         signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited over an exec
     for number in (signal.SIGCHLD, signal.SIGABRT, signal.SIGALRM):
         signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)  # a loader's are held back until here
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)  # a loader's are blocked until here
 
 
 def _fork_next(service: Service, server: Any) -> bool:
-    """Wait for the master and do what it says; False in a helper.  EOFError: the master is gone."""
+    """Wait for the master and obey it; False in a helper.  EOFError: the master is gone."""
     channel = service.channel
     message = channel.receive(_TURN_S) if channel is not None else None
     if channel is None or message is None:
@@ -279,7 +280,7 @@ def _fork_next(service: Service, server: Any) -> bool:
     if pid == 0:
         service.helper_pid = os.getpid()
         server.worker_age = age - 1
-        channel.send("begun", age)  # the master has more patience with a hook than with a fork
+        channel.send("begun", age)  # a hook may take longer than a fork
         return False
     _wait_for(pid, server.pid)
     channel.send("forked", age)
@@ -288,8 +289,8 @@ def _fork_next(service: Service, server: Any) -> bool:
 
 
 def _wait_for(pid: int, master: int) -> None:
-    """Wait until a helper has ended; kill it if this mold is ended meanwhile, as when it hangs."""
-    with suppress(ChildProcessError):  # somebody else has reaped it
+    """Wait until a helper has ended; kill it if this mold has to end meanwhile."""
+    with suppress(ChildProcessError):  # another thread has reaped it
         try:
             while os.getppid() == master:
                 if os.waitpid(pid, os.WNOHANG)[0]:
@@ -312,7 +313,7 @@ def deliver(service: Service, server: Any, error: BaseException | None = None) -
     try:
         _deliver(service, server, error)
     except Exception as problem:  # noqa: BLE001  # this process may not go on in any case
-        for pid in server.WORKERS:  # it would serve, and nobody would know it
+        for pid in server.WORKERS:  # it would serve without being managed
             os.kill(pid, signal.SIGKILL)
         server.log.error("a new worker is lost: %s", in_one_line(problem))  # noqa: TRY400
     finally:

@@ -1,19 +1,19 @@
-"""Reforking, in gunicorn's master: which worker becomes the mold, and who is forked from it.
+"""Reforking, in gunicorn's master: choosing the mold, and forking workers from it.
 
-    loader      loads the application, and is the first mold: see `_gunicorn_loader`
+    loader      loads the application, and is the first mold: see `loader`
     chosen      the worker with the most requests, when it has served enough
-    mold        it serves no more, and forks: see `_gunicorn_mold`
+    mold        it serves no more, and forks: see `mold`
     renewed     the workers of the generation before leave one after another, each as when it is
                 recycled: no request is refused, and the next one leaves when the last is replaced
 
-A mold is in use when a worker that it forked has served its first turn.  Until then the one before
-stays, and is used again if this one fails; after it the loader is.  With none at all the
-application is loaded again.
+A mold counts as good when a worker that it forked has served its first turn.  Until then the mold
+before stays, and is used again if this one fails; the loader is next in line.  If there is none at
+all the application is loaded again.
 
 Generation 0 are the workers that the first loader forks.
 """
 
-# What gunicorn's classes are differs from version to version.
+# gunicorn's classes differ from version to version.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", *LINGERING, OWN
 
 
 def is_known(worker_class: type) -> bool:
-    """Whether it is known how such a worker serves its requests: in threads, or with asyncio."""
+    """Whether such a worker is known to serve its requests in threads, or with asyncio."""
     homes = [kind.__module__ for kind in worker_class.__mro__]
     others = ("gevent", "eventlet", "tornado")
     return comes_from(worker_class, *_MODULES) and not any(
@@ -69,7 +69,7 @@ def is_known(worker_class: type) -> bool:
 
 
 def refusal(cfg: Any) -> str:
-    """Return why a server with this configuration cannot refork; or nothing."""
+    """Return why a server with this configuration cannot refork, or ""."""
     worker_class = cfg.worker_class
     if not is_known(worker_class) or comes_from(worker_class, OWN_ASGI):
         return f"workers of class {cfg.worker_class_str} cannot be reforked"
@@ -86,7 +86,7 @@ def refusal(cfg: Any) -> str:
 class _Mold:
     """A process that forks workers.
 
-    good: one that it forked has served.  listens: it has the sockets that the master listens at.
+    good: a worker that it forked has served. listens: it has the master's listening sockets.
     """
 
     pid: int
@@ -101,8 +101,8 @@ class _Mold:
 class _Loader:
     """A process that loads the application.
 
-    rereads: after HUP, so that the master takes over the configuration when it is ready.
-    tell_at: when it has loaded for so long that the log says so, on the monotonic clock.
+    rereads: it was started by HUP, and the master takes over the configuration when it is ready.
+    tell_at: the monotonic time at which the log mentions the long loading.
     """
 
     pid: int
@@ -116,8 +116,8 @@ class _Loader:
 class _Chosen:
     """A worker that is to become the mold.
 
-    serving: it has not said yet that it serves no more.  until: when it is given up, on the
-    monotonic clock.
+    serving: it has not said yet that it stopped serving. until: the monotonic time at which it is
+    given up.
     """
 
     pid: int
@@ -128,7 +128,7 @@ class _Chosen:
 
 @dataclass(slots=True)
 class Reforking:
-    """What a master knows of its molds; nothing of it is used in other processes."""
+    """The molds of a master; other processes do not use this."""
 
     service: Service
     generation: int = 0
@@ -137,29 +137,29 @@ class Reforking:
     _mold: _Mold | None = None
     _before: _Mold | None = None
     _root: _Mold | None = None  # the loader of this code
-    _loader: _Loader | None = None  # that has not been used yet
-    _load_at: float = 0.0  # not to be loaded again before
+    _loader: _Loader | None = None  # not yet used
+    _load_at: float = 0.0  # no loading before that time
     _chosen: _Chosen | None = None
     _reforks: int = 0  # since the configuration was read
     _failures: int = 0
-    _served: bool = False  # any worker, since the start
+    _served: bool = False  # by any worker, since the start
     _given_up: set[int] = field(default_factory=set)  # generations
-    _leaving: dict[int, float] = field(default_factory=dict)  # until when, by pid
-    _asked: int = 0  # the age of the worker that is to leave now
+    _leaving: dict[int, float] = field(default_factory=dict)  # time limit, by pid
+    _asked: int = 0  # the age of the worker that has to leave now
     _asked_until: float = 0.0
     _is_ending: bool = False  # all workers were told to end, and the molds with them
-    _count: int = 0  # generations there ever were
+    _count: int = 0  # of all generations so far
     _measured_at: float = 0.0
     _private_bytes: int = 0  # of a worker, when its generation began
 
     def begin(self) -> None:
-        """Have the kernel give the master those whose parent has ended; OSError."""
+        """Make the kernel give orphaned descendants to the master; OSError."""
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
     def look(self, server: Any) -> None:
-        """Take one step: called at least once a second."""
+        """Take one step; called at least once a second."""
         for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
             del self._generations[age]
         self._end_the_late()
@@ -172,22 +172,22 @@ class Reforking:
             self._choose(server)
 
     def generation_of(self, age: int) -> int:
-        """Return which generation a worker is of."""
+        """Return the generation of a worker."""
         return self._generations.get(age, 0)
 
     def is_mold(self, age: int) -> bool:
-        """Whether that worker serves no more, since it is to fork the next ones."""
+        """Whether that worker serves no more, because it will fork the next ones."""
         chosen = self._chosen
         return chosen is not None and chosen.age == age and not chosen.serving
 
     def molds(self) -> dict[int, int]:
-        """Return the molds that are there, by their generation: the current one, that before."""
+        """Return the present molds by their generation: the current one and the one before."""
         return {each.generation: each.pid for each in reversed(self._all_molds())}
 
     # ---- loading --------------------------------------------------------------------------------
 
     def load(self, server: Any, *, rereads: bool = False) -> bool:
-        """Fork a loader; True in it.  rereads: after HUP, in the place of one that still loads."""
+        """Fork a loader; True in it. rereads: after HUP, to replace one that still loads."""
         if not rereads and (self._loader is not None or monotonic() < self._load_at):
             return False
         if self._loader is not None:
@@ -206,14 +206,14 @@ class Reforking:
         return False
 
     def wait_for_load(self, server: Any) -> None:
-        """At the start: wait for the loader; HaltServer with its status if it fails."""
+        """Wait for the loader, at the start; HaltServer with its status if it fails."""
         while (loader := self._loader) is not None:
             words, status = ["refused"], None
             with suppress(EOFError):
                 message = loader.line.receive(_TURN_S)
                 status = reap(loader.pid) if message is None else None
                 if message is None and status is None:
-                    continue  # a child of its own may have the line still
+                    continue  # a child of its own may still have the line
                 words = message[0] if message is not None else words
             if words[0] == "mold":
                 self._use_loader(server, loader, *map(int, words[1:3]))
@@ -232,11 +232,11 @@ class Reforking:
 
     @property
     def has_reloaded(self) -> bool:
-        """Whether a loader is ready with the configuration that the master is to take over."""
+        """Whether a loader is ready with the configuration that the master has to take over."""
         return self._loader is not None and self._loader.ready
 
     def begin_again(self, server: Any) -> None:
-        """After HUP: use the new loader; the molds before have old code."""
+        """Use the new loader, after HUP; the earlier molds have old code."""
         loader, chosen = self._loader, self._chosen
         if loader is None:
             return
@@ -246,7 +246,7 @@ class Reforking:
         before = self._mold if self._mold is not None and self._mold.good else self._before
         molds, self._root = self._all_molds(), None
         for each in molds:
-            each.listens = False  # there, if the address is another one
+            each.listens = False  # if the address is another one
             if each is not before:
                 self._end(each)
         self._count += 1
@@ -256,14 +256,14 @@ class Reforking:
         server.log.info("workers of generation %d have the new code", self._count)
 
     def drop_loader(self) -> None:
-        """Forget a loader that is not to be used."""
+        """Forget a loader that will not be used."""
         loader, self._loader = self._loader, None
         if loader is not None:
             loader.line.close()
             self._let_end(loader.pid)
 
     def _let_end(self, pid: int) -> None:
-        """Have a process end that only forks, or loads: one that does not is killed later."""
+        """Terminate a process that only forks or loads; it is killed later if it does not end."""
         terminate(pid)
         self._leaving[pid] = monotonic() + _LEAVE_S
 
@@ -292,7 +292,7 @@ class Reforking:
 
     @staticmethod
     def _tell_of_loader(server: Any, loader: _Loader) -> None:
-        """Say that a loader takes long.  It has no limit: an application may need that time."""
+        """Log that a loader takes long.  It has no limit: an application may need that time."""
         if monotonic() > loader.tell_at:
             loader.tell_at = math.inf
             server.log.warning(
@@ -332,7 +332,7 @@ class Reforking:
         self._use_mold(self._root)
 
     def _use_mold(self, mold: _Mold) -> None:
-        """Have the next workers forked from a mold, which begins a generation."""
+        """Fork the next workers from a mold, which begins a generation."""
         self._mold, self.generation = mold, mold.generation
         self._measured_at, self._private_bytes = monotonic(), 0
 
@@ -344,7 +344,7 @@ class Reforking:
             return False
         wanted = self.service.options.refork_after << min(self._reforks + self._failures, 32)
         if server.cfg.max_requests:
-            wanted = min(wanted, server.cfg.max_requests * 3 // 4)  # none lives for longer
+            wanted = min(wanted, server.cfg.max_requests * 3 // 4)  # no worker lives longer
         return max(self._requests(server).values(), default=0) >= wanted or self._have_grown(server)
 
     def _is_current(self, worker: Any) -> bool:
@@ -385,7 +385,7 @@ class Reforking:
         )
 
     def _follow(self, server: Any) -> None:
-        """Hear what the chosen worker says, and give it up when it takes too long."""
+        """Take the chosen worker's messages, and give it up when it takes too long."""
         chosen = self._chosen
         if chosen is None:
             return
@@ -399,14 +399,14 @@ class Reforking:
         elif "refused" in said:
             self._give_up(server, " ".join(said["refused"]))
         elif chosen.serving and chosen.pid not in server.WORKERS:
-            self._failures -= 1  # by max_requests, say
+            self._failures -= 1  # its end is no failure: max_requests, for example
             self._give_up(server, "it has ended")
         elif monotonic() > chosen.until:
             terminate(chosen.pid, signal.SIGKILL)
             self._give_up(server, "it took too long")
 
     def _take_off(self, server: Any, chosen: _Chosen) -> None:
-        """Have a worker that serves no more not count as one; its place is filled at once."""
+        """Do not count a worker that stopped serving; its place is filled at once."""
         worker = server.WORKERS.pop(chosen.pid, None)
         if worker is not None:
             worker.tmp.close()
@@ -474,7 +474,7 @@ class Reforking:
         if mold is None or mold is self._root:
             return
         if mold.fork is not None:
-            with suppress(Exception):  # the worker may be told, and not heard of yet
+            with suppress(Exception):  # the worker may be in an unread message
                 mold.fork.hear(mold.line)
             mold.fork.drop()
         mold.line.close()
@@ -487,10 +487,10 @@ class Reforking:
     # ---- workers --------------------------------------------------------------------------------
 
     def spawn(self, server: Any) -> bool:
-        """Have the mold fork a worker; False where there is none, or it cannot.
+        """Have the mold fork a worker; False if there is none, or it cannot.
 
-        A worker that does not come at once is waited for in `look`, so that the master hears its
-        signals meanwhile: while the user's pre_fork runs, or the mold is stopped by SIGSTOP.
+        `look` waits for a slow worker, so that the master handles its signals meanwhile: while the
+        user's pre_fork runs, or the mold is stopped by SIGSTOP.
         """
         while (mold := self._mold) is not None:
             if self._advance(server, mold):
@@ -498,7 +498,7 @@ class Reforking:
         return False
 
     def _advance(self, server: Any, mold: _Mold) -> bool:
-        """Ask a mold for a worker, or hear of the one it was asked for; False: it is given up."""
+        """Ask a mold for a worker, or follow the request; False: the mold is given up."""
         try:
             if mold.fork is None:
                 mold.fork = self._ask(server, mold)
@@ -539,7 +539,7 @@ class Reforking:
             server.log,
         )
         worker.tmp.close()
-        server.worker_age = age  # what a failed fork still says is not about the next one
+        server.worker_age = age  # later messages about a failed fork are not about the next one
         mold.line.send("fork", age)
         return Fork(worker, monotonic())
 
@@ -548,7 +548,7 @@ class Reforking:
         if not fork.found:
             raise RuntimeError("its helper ended without a worker")
         worker, (pid, (file, line)) = fork.worker, fork.found.pop()
-        worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # what it calls its file
+        worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # gunicorn's name for its file
         worker.pid = pid
         self.service.lines[worker.age] = Channel.of(line)
         self._generations[worker.age] = mold.generation
@@ -558,13 +558,13 @@ class Reforking:
         with suppress(ProcessLookupError):
             os.kill(pid, 0)
             return
-        # Reaped already, by a signal handler, as nobody's.
+        # A signal handler has reaped it already, as an unknown child.
         del server.WORKERS[pid]
         worker.tmp.close()
         raise RuntimeError("its worker has ended at once")
 
     def _renew(self, server: Any) -> bool:
-        """Have one worker after another leave that is older than the mold; False: none is left."""
+        """Make workers older than the mold leave one after another; False: none is left."""
         workers = sorted(server.WORKERS.values(), key=lambda each: each.age)
         mold = self._mold
         if mold is not None and not mold.good:
@@ -596,10 +596,10 @@ class Reforking:
     # ---- ends -----------------------------------------------------------------------------------
 
     def look_at_the_dead(self, server: Any) -> None:
-        """Reap what gunicorn may not see: it would take their statuses for those of workers.
+        """Reap the children that gunicorn would take for workers.
 
-        That is molds, workers that a mold has forked in vain, and whatever the kernel has given to
-        this process because its parent has ended.
+        These are molds, workers that a mold has forked in vain, and orphans that the kernel has
+        given to this process.
         """
         reap_strangers(
             {
@@ -638,7 +638,7 @@ class Reforking:
                 self._give_up(server, "it has ended")
 
     def _look_at_new_workers(self, server: Any) -> None:
-        """Give a mold up whose worker cannot boot, if there is another one to go back to."""
+        """Give up a mold whose worker cannot boot, if there is another one to go back to."""
         mold, doomed = self._mold, set(self._given_up)
         if mold is not None and not mold.good and (self._before or self._root is not mold):
             doomed.add(mold.generation)
@@ -658,7 +658,7 @@ class Reforking:
                 self._fail(server, f"its worker {pid} ended before it served (status {status})")
 
     def signal(self, number: int) -> None:
-        """Send the molds what gunicorn sends to all workers; SIGKILL when they had time to end."""
+        """Send the molds the signals that gunicorn sends to all workers; SIGKILL after a time."""
         self._is_ending |= number in {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT}
         end = monotonic() + _END_S
         for pid in self._pids():
@@ -667,7 +667,7 @@ class Reforking:
             terminate(pid, number)
 
     def _pids(self) -> list[int]:
-        """Return the processes that only fork, or are about to."""
+        """Return the processes that only fork, or will do so."""
         pids = [each.pid for each in self._all_molds()]
         if self._loader is not None:
             pids.append(self._loader.pid)

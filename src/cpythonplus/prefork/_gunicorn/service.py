@@ -1,23 +1,23 @@
-"""What gunicorn's master and workers do differently, as hooks that go beside the user's own.
+"""The hooks of gunicorn's master and workers, called beside the user's own.
 
     master   setup         our hooks beside those of the configuration, our gthread worker
-             on_starting   where it reforks: have a loader load and warm up, see `_gunicorn_loader`
+             on_starting   with reforking: have a loader load and warm up
              pre_exec      USR2: hand the port of the metrics on
-             pre_fork      else, once: board, port of the metrics, warm-up; close known pools; end
-                           OpenMP's threads; prepare, within the budget
-    worker   (fork)        its line to the master; cut the master's connections: before all else
-             post_fork     forget what is the master's, schedule the GIL
+             pre_fork      without it, once: board, port of the metrics, warm-up; close known pools;
+                           end OpenMP's threads; prepare, within the budget
+    worker   (fork)        its line to the master; cut the master's connections, before all else
+             post_fork     forget the master's state, schedule the GIL
              post_worker_init   metrics, watch the private memory and the hard limits
-             notify        say what is new, hear what the master wants
-             worker_exit   say why, fast exit
-    master   kill_worker   say what one hangs in
-             manage_workers     kill one that cannot watch its hard limits
-             child_exit    count why it ended
+             notify        tell news, obey the master
+             worker_exit   note the reason, fast exit
+    master   kill_worker   log the place where a worker hangs
+             manage_workers     kill a worker that cannot check its hard limits
+             child_exit    count the reason
 
-One Service for each process, made when this module is imported: a master has one gunicorn.
+There is one Service for each process, made when this module is imported: a master has one gunicorn.
 """
 
-# What the hooks are given differs from one version of gunicorn and class of worker to the next.
+# The arguments of the hooks differ between versions of gunicorn and classes of workers.
 # ruff: noqa: ANN401
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 250 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
-# What their functions do when the SystemExit of a worker passes is nothing.
+# These files' functions have no cleanup for the SystemExit of a worker.
 _SERVERS_FILES = tuple(
     os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
     for package in (gunicorn, cpythonplus)
 )
 _PORT_VARIABLE = "CPYTHONPLUS_METRICS_FD"
-"""Tells the new master after USR2: descriptor, comma, what options.metrics was."""
+"""For the new master after USR2: descriptor, comma, the value of options.metrics."""
 _REQUEST = (
     b"GET /?a=b HTTP/1.1\r\nHost: localhost\r\nUser-Agent: rehearsal\r\nAccept: */*\r\n"
     b"Accept-Encoding: gzip\r\nConnection: close\r\n\r\n"
@@ -90,7 +90,7 @@ _REQUEST = (
 class Service(Engine):
     """The engine, and the hooks of gunicorn, each a method of its name.
 
-    The master writes everything but what `post_fork` and later hooks write in the worker's copy.
+    The master writes all fields; `post_fork` and later hooks write those of the worker's copy.
     """
 
     thread_advice = (
@@ -100,59 +100,59 @@ class Service(Engine):
 
     def __init__(self) -> None:
         self.defaults = read("gunicorn")
-        """What the environment says, over which all else goes."""
+        """The environment's options, which all others override."""
         super().__init__(self.defaults)
         self.threads_problem = ""
         self._user = os.geteuid()  # the master's
         self._reloaded_age = 0
         self.signals = EarlySignals()
         self.reforking: Reforking | None = None
-        self._no_reforking = ""  # why not, though it is wanted
+        self._no_reforking = ""  # the reason, if it is wanted
         self.lines: dict[int, Channel] = {}
         """The master's ends of the lines to its workers, by their age."""
-        self._said: dict[int, dict[str, list[str]]] = {}  # by age and first word, what came with it
+        self._said: dict[int, dict[str, list[str]]] = {}  # by age and first word
         self._other_end: Channel | None = None  # of the worker that is forked now
         self._forking = 0  # the thread that forks a worker now
-        # Everything connected that this process opens from now on is cut in its workers.
+        # All connections that this process opens from now on are cut in its workers.
         self.connections.whole = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
         self._hung = HungWorkers()
         self._workers: dict[int, Any] = {}  # gunicorn's own, by pid
-        self._killed: dict[int, str] = {}  # by the master, and why
-        self._asked_until: dict[int, float] = {}  # to leave, by age; on the monotonic clock
+        self._killed: dict[int, str] = {}  # by the master, with the reason
+        self._asked_until: dict[int, float] = {}  # to leave; monotonic time limit, by age
         self._statuses: dict[int, int] = {}
-        self._listens_at: str | None = None  # what options.metrics was then
+        self._listens_at: str | None = None  # the value of options.metrics then
         # In a worker:
         self.channel: Channel | None = None
         """Its end of the line to the master."""
         self.generation = 0
-        """Which generation it is the mold of, or was forked from."""
+        """The generation that it is the mold of, or was forked from."""
         self._is_chosen = False
         self._lingering = Lingering()
         self._again = Again()
         self._limits = HardLimits()
         self.helper_pid = 0
-        """In a mold's helper, which only forks a worker: its own number."""
+        """The pid of a mold's helper, which only forks a worker."""
         self._reopen_listeners: Callable[[], object] = int
         self._asgi_requests = 0
         self._noted = ""
         self._is_ready = False
         self._unraisable_hook = sys.unraisablehook
-        self._look_failed = False  # then not again: each time would be a line in the log
+        self._look_failed = False  # then not again: each failure would be a line in the log
 
     def patch_threads(self) -> None:
-        """Use the native locks, or not: before the application is imported."""
+        """Use or undo the native locks, before the application is imported."""
         self.threads_problem = use_native_locks(wanted=self.options.threads)
 
     def tell_losses(self, log: Any, cfg: Any) -> None:
-        """Say what the workers are not going to share: in front of all else in the log."""
-        if cfg.preload_app:  # else it says itself that nothing is shared
+        """Log what the workers will not share, before all other lines."""
+        if cfg.preload_app:  # otherwise another line says that no memory is shared
             for each in self.losses():
                 log.warning("%s", each)
 
     def on_starting(self, server: Any) -> None:
-        """Settle what the whole life of the master needs."""
+        """Do the setup for the whole life of the master."""
         if not log.logger.hasHandlers():
             log.logger.handlers = server.log.error_log.handlers
         self.log = server.log
@@ -163,21 +163,21 @@ class Service(Engine):
         server.load_application()
 
     def on_reload(self, server: Any) -> None:
-        """After HUP: a new configuration, and workers that are all going to be replaced."""
+        """Use a new configuration after HUP; all workers will be replaced."""
         self._reloaded_age = server.worker_age
         warm_up = self._warm_up
         if self.reforking is not None:
-            warm_up = self.reforking.begin_again  # with one that is warm
+            warm_up = self.reforking.begin_again  # with a warm one
         for step in (self._listen, warm_up, self._check_limits) if self.opened else ():
             try:
-                # What runs is better than nothing.
+                # A server with the old state is better than none.
                 with Guard(server.log, "HUP", passing=(HaltServer,)):
                     step(server)
             except HaltServer as error:
                 server.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
 
     def nworkers_changed(self, server: Any, new: int, old: int | None) -> None:
-        """Nothing: the user's hook is guarded."""
+        """Do nothing: only the user's hook is guarded."""
 
     def pre_fork(self, server: Any, worker: Any) -> None:
         """Make the master ready to be forked."""
@@ -198,7 +198,7 @@ class Service(Engine):
                 self.describe()
             self._settle_imports()
         worker.init_signals = functools.partial(self.signals.hand_over, worker.init_signals)
-        # Not before: what the user's hook or the warm-up starts would be deaf for ever.
+        # Not before: processes that the user's hook or the warm-up start would inherit the mask.
         self.signals.block()
         self._forking = threading.get_ident()
 
@@ -209,7 +209,7 @@ class Service(Engine):
         return here
 
     def forked(self) -> None:
-        """The worker is there, or the fork has failed: other forks are not gunicorn's."""
+        """Note that the worker exists, or its fork has failed: other forks are not gunicorn's."""
         self._forking = 0
         if self._other_end is not None:
             self._other_end.close()
@@ -227,10 +227,10 @@ class Service(Engine):
             self.cut_connections()
 
     def note_open(self) -> None:
-        """Nothing: all is noted since the start."""
+        """Do nothing: all descriptors are noted since the start."""
 
     def open_for(self, server: Any) -> None:
-        """Do what comes once, before the first fork; HaltServer where it cannot be done."""
+        """Do the steps before the first fork; HaltServer if one is impossible."""
         self.opened = True
         self.pid = os.getpid()
         self._tell("native locks are not used", self.threads_problem)
@@ -268,7 +268,7 @@ class Service(Engine):
         return bool(self.options.request_timeout or self.options.hard_private_memory)
 
     def begin_reforking(self, cfg: Any) -> None:
-        """Choose who loads the application: the master, or where it reforks a loader."""
+        """Choose the process that loads the application: the master, or with reforking a loader."""
         if not self.options.refork:
             return
         self._no_reforking = refusal(cfg)
@@ -282,7 +282,7 @@ class Service(Engine):
         """Fork; returns the number of the new process, 0 in it, and the master's line to it."""
         with Guard(server.log, "preparing the fork"):
             self.note_opened("the configuration")
-            if not self.options.keep_mortal:  # the application's: nothing imports that here
+            if not self.options.keep_mortal:  # it names code that is not imported here
                 self.prepare()
         master, line = os.getpid(), self._open_line()
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
@@ -320,9 +320,9 @@ class Service(Engine):
         self.prepare()
 
     def sockets(self, server: Any) -> tuple[list[int], str]:
-        """Return in the master what a loader does not have yet: descriptors of what listens.
+        """Return, in the master, the listening descriptors that a loader does not have yet.
 
-        The last is the port of the metrics, if the word is `port`.
+        The last one is the port of the metrics if the word is `port`.
         """
         descriptors = [each.sock.fileno() for each in server.LISTENERS]
         if self._port is None:
@@ -330,14 +330,14 @@ class Service(Engine):
         return [*descriptors, self._port.fileno()], "port"
 
     def take_sockets(self, server: Any, descriptors: list[int], *, has_port: bool) -> None:
-        """In a loader: listen where the master does."""
+        """Listen, in a loader, at the master's sockets."""
         if has_port:
             self._port = socket.socket(fileno=descriptors.pop())
         molding.close_listeners(server.LISTENERS)
         server.LISTENERS = [_listener(server, each) for each in descriptors]
 
     def _listen(self, server: Any) -> None:
-        """Open the port of the metrics, if one was chosen; HaltServer where it cannot be had."""
+        """Open the port of the metrics, if one was chosen; HaltServer if it cannot be opened."""
         where = self.options.metrics
         if where == self._listens_at:
             return
@@ -348,13 +348,13 @@ class Service(Engine):
             except (OSError, ValueError) as error:
                 raise HaltServer(f"metrics: {error}", _FAILED_STATUS) from None
         if self._port is not None:
-            self._port.close()  # the old workers have it still
+            self._port.close()  # the old workers still have it
         self._port, self._listens_at = port, where
 
     def pre_exec(self, server: Any) -> None:
-        """USR2: let the new master have the port of the metrics, which cannot be opened twice.
+        """USR2: pass the port of the metrics on to the new master, as it cannot be opened twice.
 
-        Called in the process that is going to be the new master.
+        Called in the process that becomes the new master.
         """
         if self._port is not None:
             self._port.set_inheritable(True)
@@ -387,18 +387,18 @@ class Service(Engine):
                     self._statuses[pid] = how.si_status << 8 if exited else how.si_status
 
     def hear(self) -> None:
-        """Take what workers have said since the last time."""
+        """Take the messages of workers since the last time."""
         for age, line in self.lines.items():
-            with suppress(OSError, EOFError):  # it has ended, and is going to be reaped
+            with suppress(OSError, EOFError):  # it has ended, and will be reaped
                 while (message := line.receive()) is not None:
                     self._said.setdefault(age, {})[message[0][0]] = message[0][1:]
 
     def said(self, age: int) -> dict[str, list[str]]:
-        """Return all that a worker has said: first words, and what came with them."""
+        """Return all messages of a worker: first words, and the words after them."""
         return self._said.get(age, {})
 
     def lets_leave(self, server: Any, pid: int) -> bool:
-        """Ask a worker that HUP replaces to leave; False where it needs the signal, or had time."""
+        """Ask a worker that HUP replaces to leave; False if it needs the signal or had its time."""
         worker = server.WORKERS.get(pid)
         if (
             worker is None
@@ -416,17 +416,17 @@ class Service(Engine):
         return "leaving" in self.said(worker.age) or worker.age <= self._reloaded_age
 
     def generations(self) -> list[tuple[int, int]]:
-        """Return in the master the number and the generation of each worker, the oldest first."""
+        """Return, in the master, the pid and generation of each worker, the oldest first."""
         of = self.reforking.generation_of if self.reforking is not None else lambda _age: 0
         workers = sorted(self._workers.items(), key=lambda item: item[1].age)
         return [(pid, of(worker.age)) for pid, worker in workers]
 
     def molds(self) -> dict[int, int]:
-        """Return in the master the molds that it can fork workers from, by their generation."""
+        """Return, in the master, the molds that it can fork workers from, by their generation."""
         return self.reforking.molds() if self.reforking is not None else {}
 
     def ask(self, age: int, *words: object) -> bool:
-        """Tell a worker what the master wants; whether it can be told."""
+        """Send a worker a message; return whether that was possible."""
         with suppress(OSError, KeyError):
             self.lines[age].send(*words)
             return True
@@ -441,7 +441,7 @@ class Service(Engine):
             line.close()
 
     def look_at_hung(self, server: Any, pid: int) -> None:
-        """Say what a worker hangs in, which is going to be killed for it."""
+        """Log the place where a worker hangs before it is killed."""
         rows = self.board.snapshot().workers if self.board is not None else ()
         requests = {row.pid: row.requests for row in rows}
         self._hung.look(
@@ -453,7 +453,7 @@ class Service(Engine):
         )
 
     def end_silent(self, server: Any) -> None:
-        """Kill workers that cannot look at their hard limits, since C code keeps the GIL."""
+        """Kill workers that cannot check their hard limits, since C code keeps the GIL."""
         if self.board is None or not self._has_hard_limits():
             return
         for row in self.board.snapshot().workers:
@@ -471,12 +471,12 @@ class Service(Engine):
                 server.kill_worker(row.pid, signal.SIGKILL)
 
     def leaving(self, server: Any) -> int:
-        """Return how many workers serve old connections only, and are to be replaced already.
+        """Return the number of workers that only serve old connections and need replacement.
 
-        At most as many as there should be workers.  Those beyond, the oldest, are told to hurry.
+        This is at most the number of workers wanted.  The oldest of the others are told to hurry.
         """
         workers = sorted(server.WORKERS.items(), key=lambda item: item[1].age)
-        # After HUP there is a full set of new workers: for an old one none is missing.
+        # After HUP there is a full set of new workers: an old one needs no replacement.
         leaving = [
             pid
             for pid, worker in workers
@@ -488,12 +488,12 @@ class Service(Engine):
         return len(leaving) - beyond
 
     def child_exit(self, _server: Any, worker: Any) -> None:
-        """Count why a worker ended, or stopped serving to be the mold."""
+        """Count the reason why a worker ended, or that it stopped serving to be the mold."""
         is_mold = self.reforking is not None and self.reforking.is_mold(worker.age)
         if not is_mold:
             self.forget(worker.age)
-        # One that ended after the look, while others were reaped: if it left in good order it has
-        # noted so, which wins over the status.
+        # A worker may end after the look, while others are reaped: if it left in good order it has
+        # noted a reason, which wins over the status.
         how: int | str = self._statuses.pop(worker.pid, signal.SIGKILL)
         how = self._killed.pop(worker.pid, how)
         if is_mold:
@@ -519,15 +519,16 @@ class Service(Engine):
             self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
 
     def post_worker_init(self, worker: Any) -> None:
-        """Watch over a worker whose application is there, and answer for the metrics."""
+        """Watch a worker whose application is loaded, and serve the metrics."""
         self._add_metrics(worker)
-        # After --user none may look at another one: each says itself what it has.
+        # After --user the master may not read the memory of its workers: each reports its own.
         self.watch(always=self.options.metrics is not None and os.geteuid() != self._user)
         if hasattr(worker, "on_draining"):
             worker.on_draining = functools.partial(self.say, worker.ppid, "leaving")
         if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            # uvicorn's: it catches the signal, serves to the end, restores what was there, and
-            # raises it again. So the worker would die of it, without its hooks and atexit handlers.
+            # This worker is uvicorn's: it catches the signal, serves to the end, restores the
+            # handler from before, and raises the signal again.  So the worker would die of it,
+            # without its hooks and exit functions.
             signal.signal(signal.SIGTERM, _end_well)
         if is_known(type(worker)) and self._limits.start(self.options, self._slot, worker.log):
             self._limit_requests(worker)
@@ -543,7 +544,7 @@ class Service(Engine):
                 return
             try:
                 self._look(worker)
-            except Exception as error:  # noqa: BLE001  # it must not end for being watched
+            except Exception as error:  # noqa: BLE001  # it must not end because of the watching
                 self._look_failed = True
                 worker.log.warning("this worker is no longer watched: %s", in_one_line(error))
 
@@ -554,7 +555,7 @@ class Service(Engine):
             self._slot.ready()
 
     def _limit_requests(self, worker: Any) -> None:
-        """Have a worker of WSGI note which requests it serves; see `_counted` for ASGI."""
+        """Make a worker of WSGI note the requests that it serves; see `_counted` for ASGI."""
         for name in ("handle_request", "handle_http2_request"):
             handle = getattr(worker, name, None)
             if handle is not None:  # the request comes first, or after the listener
@@ -562,7 +563,7 @@ class Service(Engine):
                 setattr(worker, name, self._limits.around(handle, place))
 
     def _add_metrics(self, worker: Any) -> None:
-        """Put what answers for the metrics, and counts ASGI requests, around the application."""
+        """Put a layer for the metrics and for counting ASGI requests around the application."""
         # gunicorn's own ASGI worker has it under this name.
         place = "asgi" if hasattr(worker, "asgi") else "wsgi"
         application = getattr(worker, place)
@@ -583,7 +584,7 @@ class Service(Engine):
         setattr(worker, place, application)
 
     def _count_aiohttp(self, application: Any) -> Any:
-        """Have what aiohttp's worker gets count its requests, and answer for the metrics."""
+        """Make an aiohttp application count its worker's requests, and serve the metrics."""
         if self.options.metrics is None and not self._has_hard_limits():
             return application
 
@@ -598,7 +599,7 @@ class Service(Engine):
             return metrics.add_to_aiohttp(
                 application, lambda: self.options.metrics, self.render, answer
             )
-        except RuntimeError as error:  # started by somebody already
+        except RuntimeError as error:  # started already
             self.log.warning(
                 "no metrics and no limits of aiohttp's requests: %s", in_one_line(error)
             )
@@ -622,31 +623,31 @@ class Service(Engine):
         return counted
 
     def _count_request(self, method: str, path: str) -> asyncio.Task[Any] | int:
-        """Count a request that an event loop serves; returns what the limits know it by."""
+        """Count a request that an event loop serves; return its key for the limits."""
         self._asgi_requests += 1
         key = asyncio.current_task() or threading.get_ident()
         self._limits.begin(key, method, path)
         return key
 
     def _look(self, worker: Any) -> None:
-        """Put this worker's numbers on the board, and leave when there is too much memory."""
+        """Put this worker's numbers on the board, and leave if it is its turn."""
         self._write(worker)
         if not self._is_ready:
             self._is_ready = True
             self.say(worker.ppid, "ready")
         if worker.alive and os.getppid() != worker.ppid:
-            self._leave(worker)  # a sync worker that always finds a client does not look itself
+            self._leave(worker)  # a busy sync worker does not check this itself
         elif worker.alive and (reason := self.is_due()):
             self._note(reason)
             self._leave(worker)
         message = None
-        with suppress(EOFError):  # the master is gone, which the worker finds out itself
+        with suppress(EOFError):  # the master is gone, which the worker notices itself
             message = self.channel.receive() if self.channel is not None else None
         if message is not None and worker.alive:
             self._obey(worker, *message[0])
 
     def _obey(self, worker: Any, what: str, *words: str) -> None:
-        """Leave, as the master wants it; what: `mold` or `leave`, then the reason."""
+        """Leave, at the master's request; what: `mold` or `leave`, then the reason."""
         self._note(words[0] if what == "leave" else "refork")
         if what == "mold":
             self._is_chosen, self.generation = True, int(words[0])
@@ -667,19 +668,19 @@ class Service(Engine):
         return self._is_chosen
 
     def say(self, master: int, *words: object) -> None:
-        """Tell the master something, and wake it."""
+        """Send the master a message, and wake it."""
         with suppress(OSError):
             if self.channel is not None:
                 self.channel.send(*words)
-                # It looks at its workers then, also where nobody is dead.
+                # It checks its workers on this signal, even if none has ended.
                 os.kill(master, signal.SIGCHLD)
 
     def problem_again(self, server: Any) -> str:
-        """Return why the next workers cannot start an ASGI application again, or nothing."""
+        """Return why the next workers cannot start an ASGI application again, or ""."""
         return self._again.problem(server.app.wsgi())
 
     def forget_worker(self) -> None:
-        """Let those that are forked from this worker, a mold now, not go on as it did."""
+        """Reset the worker's state in a mold, so that workers forked from it start anew."""
         self._reopen_listeners()
         self._lingering.end()
         self._noted, self._asgi_requests = "", 0
@@ -700,20 +701,20 @@ class Service(Engine):
         return max(int(worker.nr), self._asgi_requests, self._lingering.requests())
 
     def _note(self, reason: str) -> None:
-        """Say why this worker leaves; the first reason counts."""
+        """Note why this worker leaves; the first reason counts."""
         if not self._noted and self._slot is not None:
             self._noted = reason
             self._slot.leaves(reason)
 
     def worker_abort(self, _worker: Any) -> None:
-        """SIGABRT: the master has not heard of this worker for too long."""
+        """Note that the master has not heard of this worker for too long (SIGABRT)."""
         self._note("timeout")
 
     def worker_exit(self, _server: Any, worker: Any) -> None:
-        """Say why this worker ends, and end it fast, if nobody up the stack waits for that.
+        """Note why this worker ends, and end it fast, unless a caller handles the exception.
 
-        If somebody does, whose `finally` or `with` stands around the server, as coverage's does,
-        the SystemExit goes its way.  `prefork.child` makes the end at its end light.
+        If a `finally` or `with` is around the server, as coverage's is, the SystemExit is raised to
+        it.  Then `prefork.child` makes the end light.
         """
         # gunicorn calls it in the master too, for a worker that has vanished.
         if worker.pid != os.getpid():
@@ -737,7 +738,7 @@ SERVICE = Service()
 
 
 def _is_users(hook: Callable[..., object]) -> bool:
-    """Whether a hook, with ours beside it, is of the configuration and not gunicorn's own."""
+    """Whether a hook, with ours beside it, is the configuration's and not gunicorn's own."""
     return getattr(hook, "__wrapped__", hook).__module__ != "gunicorn.config"
 
 
@@ -750,7 +751,7 @@ def _listener(server: Any, descriptor: int) -> Any:
 
 
 def _inherited(server: Any, where: str) -> socket.socket | None:
-    """Return the port that the old master had open before USR2, if that was `where`."""
+    """Return the port that the old master had open before USR2, if its address was `where`."""
     number, _, place = os.environ.pop(_PORT_VARIABLE, "").partition(",")
     if not server.master_pid or place != where:
         return None
@@ -762,14 +763,14 @@ def _inherited(server: Any, where: str) -> socket.socket | None:
 def rehearse_requests(config: Any) -> bool:
     """Parse some requests and write some answers, over a pair of sockets; False if that failed.
 
-    The application's warm-up does not go through gunicorn's own code, and the first requests of
-    each worker would specialise its bytecode in pages that then are that worker's own.
-    No hook of the configuration is called, and nothing is logged.
+    The application's warm-up does not run gunicorn's own code, and the first requests of each
+    worker would specialise its bytecode in pages that would then be private to that worker.  No
+    hook of the configuration is called, and nothing is logged.
     """
     from gunicorn.http import wsgi
     from gunicorn.http.parser import RequestParser
 
-    # Whatever another version of gunicorn does differently: the workers will learn it themselves.
+    # If another version of gunicorn differs, the workers will specialise the code themselves.
     with suppress(Exception):
         for _ in range(warming.REPEATS):
             here, there = socket.socketpair()
@@ -787,7 +788,7 @@ def rehearse_requests(config: Any) -> bool:
 
 
 def _leave(worker: Any) -> None:
-    """Have a worker finish what it has begun, and end."""
+    """Have a worker finish its requests, and end."""
     from gunicorn.workers.sync import SyncWorker
 
     if isinstance(worker, SyncWorker):
@@ -798,14 +799,14 @@ def _leave(worker: Any) -> None:
     elif hasattr(worker, "on_draining"):
         worker.alive = False
     else:
-        # All others know what to do on it.
+        # All other workers handle this signal.
         os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _end_well(_signal: int, _frame: object) -> NoReturn:
-    """End, if not here, then soon: a destructor or a callback of a weak reference may run now.
+    """End now or soon: a destructor or a callback of a weak reference may be running.
 
-    An exception that is raised in those gets no farther than sys.unraisablehook.
+    An exception that is raised in those only reaches sys.unraisablehook.
     """
     _ignore_further()
     hook = sys.unraisablehook
@@ -823,9 +824,9 @@ def _end_well(_signal: int, _frame: object) -> NoReturn:
 
 
 def _ignore_further() -> None:
-    """Have SIGTERM not cut short what a worker that ends already still does.
+    """Keep SIGTERM from interrupting the last steps of a worker that ends already.
 
-    Not SIG_IGN: what its exit functions start would inherit that over an exec.
+    Not by SIG_IGN: programs that its exit functions start would inherit that.
     """
     if signal.getsignal(signal.SIGTERM) is _end_well:
         signal.signal(signal.SIGTERM, lambda *_: None)

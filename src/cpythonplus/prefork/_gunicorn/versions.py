@@ -1,7 +1,7 @@
-"""Which versions of gunicorn the master and the workers here were tested with.
+"""The versions of gunicorn that the master and the workers here were tested with.
 
-They are subclasses of gunicorn's own, and use what is private there: with a version that nobody
-has tried a service might serve for days and then lose requests.  So it is refused at the start.
+They are subclasses of gunicorn's own, and use its private attributes: with an untested version a
+service might serve for days and then lose requests.  So it is refused at the start.
 """
 
 import re
@@ -18,7 +18,7 @@ __all__ = ["TESTED", "Tested", "require"]
 class Tested:
     """Versions from `first` on and below `below`, whose gthread worker is of one kind.
 
-    worker: the class of `gunicorn_workers` that takes its place.
+    worker: the class of `workers` that replaces it.
     """
 
     first: tuple[int, int]
@@ -38,7 +38,7 @@ TESTED = (
 
 
 def require(version: str = gunicorn.__version__) -> Tested:
-    """Return the row of `version`; UnsupportedPlatform, with one line, where there is none."""
+    """Return the row of `version`; UnsupportedPlatform, with one line, if there is none."""
     match = re.match(r"(\d+)\.(\d+)", version)
     found = (int(match[1]), int(match[2])) if match else (0, 0)
     for row in TESTED:

@@ -1,23 +1,22 @@
 """A gthread worker that can be replaced without dropping a request.
 
-What a worker must not do when it leaves: close a connection on which the last answer promised to
-keep it alive.  The client may be sending its next request at that moment, and would see a reset.
-So a leaving worker
+A worker that leaves must not close a connection whose last answer promised to keep it alive.  The
+client may be sending its next request at that moment, and would see a reset.  So a leaving worker
 
-    1. stops accepting: what waits in the listen queue belongs to the other workers;
-    2. answers what is in flight, and what still comes in on kept-alive connections, each with
+    1. stops accepting: connections in the listen queue belong to the other workers;
+    2. answers requests in flight, and later ones on kept-alive connections, each with
        `Connection: close`, after which the client opens a new connection, to another worker;
     3. closes idle connections when their keepalive has run out, as it would have done anyway;
     4. ends when none is left, at the latest after graceful_timeout.
 
-gunicorn 20 to 23 close everything at once, 24 to 26 what was idle when the last answer was sent,
-27 everything after two seconds.  The sync worker needs none of this: it answers one request for
+gunicorn 20 to 23 close every connection at once, 24 to 26 those that were idle when the last answer
+was sent, 27 all after two seconds.  The sync worker needs none of this: it answers one request for
 each connection, and says so.
 
 When the whole server stops (SIGTERM), idle connections are kept for STOP_LINGER_S at most.
 """
 
-# gunicorn's classes differ from version to version, so none of it can be typed.
+# gunicorn's classes differ from version to version, so they cannot be typed.
 # ruff: noqa: ANN401, FBT003
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ _GunicornWorker: Any = gthread.ThreadWorker
 
 
 class _Leaving(_GunicornWorker):  # type: ignore[misc]
-    """What the workers for all versions of gunicorn share."""
+    """The common part of the workers for all versions of gunicorn."""
 
     told_to_stop = False
-    """Whether the server wants this worker to end, so that nobody takes its place."""
+    """Whether the server wants this worker to end without a replacement."""
     on_draining: Callable[[], object] | None = None
     """Called when the worker no longer accepts and still has connections."""
 
@@ -80,7 +79,7 @@ class _Leaving(_GunicornWorker):  # type: ignore[misc]
             conn.timeout = min(conn.timeout, latest)
 
     def _set_timeout(self, conn: Any) -> None:
-        """Let a leaving worker's connection be idle for as long as its client was promised."""
+        """Let a leaving worker's connection be idle for as long as was promised to its client."""
         conn.set_timeout()
         if self.told_to_stop:
             conn.timeout = min(conn.timeout, self._now() + STOP_LINGER_S)
@@ -129,7 +128,7 @@ class ThreadWorker24(_Leaving):
         elif not hasattr(gthread, "STOP_KEEPALIVE_LINGER"):
             self._keep_alive(conn)
         else:
-            super().finish_request(conn, fs)  # from 27 on it does the same, for two seconds only
+            super().finish_request(conn, fs)  # from 27 on the same, for two seconds only
             if conn in self.keepalived_conns:
                 self._set_timeout(conn)
 
@@ -233,7 +232,7 @@ class ThreadWorker22(_Leaving):
 
 
 class ThreadWorker20(ThreadWorker22):
-    """For gunicorn 20.1: a new connection goes to the pool before anything has come in."""
+    """For gunicorn 20.1: a new connection goes to the pool before any data has come in."""
 
     def on_client_socket_readable(self, conn: Any, client: Any) -> None:
         """Serve the next request of a connection: the name that it has from 21 on."""

@@ -1,1 +1,1 @@
-"""The ends of workers: limits on time and memory, and why a worker ended."""
+"""The ends of workers: limits on time and memory, and the reasons of an end."""

@@ -1,4 +1,4 @@
-"""The children of a process: which have ended, and how, one at a time and without waiting."""
+"""The children of a process: those that have ended, and their statuses, without waiting."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def reap_strangers(known: AbstractSet[int]) -> None:
 
 
 def exited(pid: int) -> int:
-    """Return the status of a child that has ended by itself; 0 of any other."""
+    """Return the status of a child that has ended by itself; 0 for any other."""
     with suppress(ChildProcessError):
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if ended is not None and ended.si_code == os.CLD_EXITED:
@@ -33,7 +33,7 @@ def exited(pid: int) -> int:
 
 
 def is_child(pid: int) -> bool:
-    """Whether a process is a child that nobody has reaped, running or not."""
+    """Whether a process is a child that was not reaped yet, running or not."""
     with suppress(ChildProcessError):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         return True
@@ -41,15 +41,15 @@ def is_child(pid: int) -> bool:
 
 
 def terminate(pid: int, number: int = signal.SIGTERM) -> None:
-    """Send a process a signal, if it is there."""
+    """Send a signal to a process, if it exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
 def reap(pid: int) -> int | None:
-    """Return the status of a child that has ended, as exit codes are told; None of one that runs.
+    """Return the exit code of a child that has ended; None if it still runs.
 
-    -1 where somebody else has reaped it.
+    -1 if it was reaped elsewhere.
     """
     try:
         found, status = os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""Why a worker ended, as far as one can know, and which processes still exist."""
+"""The reasons why workers ended, as far as they are known, and the processes that still exist."""
 
 import os
 import signal
@@ -24,11 +24,11 @@ REASONS = (
     "reload",
     "refork",
 )
-"""What restarts are counted under.
+"""The reasons under which restarts are counted.
 
-exit: it left, or was asked to (SIGTERM, SIGINT, SIGQUIT), without giving a reason.  killed: any
-other signal, a crash too.  boot_error: it left with a status other than 0 before it was ready.  The
-others are given by the worker or the server.
+exit: it left, or was asked to (SIGTERM, SIGINT, SIGQUIT), without giving a reason. killed: any
+other signal, a crash too. boot_error: it left with a status other than 0 before it was ready.  The
+worker or the server gives the others.
 """
 
 _ASKED_TO = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP})
@@ -41,8 +41,8 @@ def reason_of_status(
 ) -> str:
     """Return the one of REASONS for a wait status, as `os.waitpid` gives it.
 
-    noted: what the worker said before it left, which wins.  ready: whether it had booted.
-    out_of_memory: asked when the signal was SIGKILL.
+    noted: the reason that the worker gave before it left, which wins. ready: whether it had booted.
+    out_of_memory: called if the signal was SIGKILL.
     """
     if noted is not None:
         return noted
@@ -57,13 +57,13 @@ def reason_of_status(
 class OutOfMemoryKills:
     """Whether the kernel has killed for want of memory since the last look.
 
-    Counted are the kills in our control group (version 2: `memory.events`) or, where there is no
-    such file, of the whole machine (`/proc/vmstat`).  The kernel does not tell *whom*: if it killed
-    something else of the same group since the last look, a SIGKILL by hand passes for one of its.
-    Neither counter there: always no.
+    The kills in our control group are counted (version 2: `memory.events`) or, without such a file,
+    those of the whole machine (`/proc/vmstat`).  The kernel does not tell *which* process: if it
+    killed another one of the same group since the last look, a SIGKILL by hand passes for a kill of
+    the kernel's.  Without either counter the answer is always no.
     """
 
-    # Several workers may fall at once; the second is reported this much later at most.
+    # Several workers may be killed at once; the second is reported this much later at most.
     SAME_EVENT_S = 5.0
 
     def __init__(
@@ -78,7 +78,7 @@ class OutOfMemoryKills:
         self._left_until_s = 0.0
 
     def look(self) -> bool:
-        """Return whether a kill can be put down to the kernel; each of its kills only once."""
+        """Return whether a kill can be ascribed to the kernel; each of its kills counts once."""
         count, now_s = self._count(), self._clock()
         if now_s > self._left_until_s:
             self._left = 0
@@ -115,10 +115,10 @@ def _sources() -> tuple[Path, ...]:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when process `pid` was started, in clock ticks since boot; None: it has ended.
+    """Return the start time of process `pid`, in clock ticks since boot; None: it has ended.
 
-    With the pid it names a process for good: numbers are used again.  A zombie has ended.  0: it
-    exists, and /proc does not say more.
+    Together with the pid this identifies a process: pids are used again.  A zombie has ended.  0:
+    it exists, but /proc does not tell more.
     """
     try:
         fields = stat_fields(pid)

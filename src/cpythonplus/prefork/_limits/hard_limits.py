@@ -1,11 +1,11 @@
 """Ending a worker in the middle of a request that takes too long, or has grown too large.
 
-A thread of the worker looks at both, once a second.  It logs which requests are running and the
-lines that they are at, and ends the process.  No thread or task of Python can be ended alone:
-nobody would let go of the locks and connections that it has.
+A thread of the worker checks both, once a second.  It logs the running requests and their present
+lines, and ends the process.  A thread or task of Python cannot be ended alone: its locks and
+connections would never be released.
 
-C code that keeps the GIL stops this thread too.  So it notes on the board when it has looked, and
-the master kills a worker that has not for too long; see `_hung_workers`.
+C code that keeps the GIL stops this thread too.  So it notes the time of each check on the board,
+and the master kills a worker whose last check is too old; see `hung_workers`.
 
 Rejected: a timer and SIGALRM, which are the application's to use, and reach the main thread only.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from cpythonplus.prefork._board.slots import Slot
     from cpythonplus.prefork._options import Options
 
-    Key = int | asyncio.Task[Any]  # what serves a request: a thread, by its number, or a task
+    Key = int | asyncio.Task[Any]  # the server of a request: the number of a thread, or a task
 
 __all__ = ["HardLimits"]
 
@@ -48,10 +48,10 @@ _NAME = "cpythonplus hard limits"
 
 
 class HardLimits:
-    """The requests that a worker serves now, and the thread that looks at them."""
+    """The requests that a worker serves now, and the thread that checks them."""
 
     def __init__(self) -> None:
-        # Each entry is written and removed by what serves the request; copied to be read.
+        # Each entry is written and removed by the thread or task of the request; copied to be read.
         self._running: dict[Key, tuple[float, str, str]] = {}
         self._limit_s = 0.0
         self._limit_bytes = 0
@@ -62,7 +62,7 @@ class HardLimits:
         self._memory_at_s = 0.0
 
     def start(self, options: Options, slot: Slot | None, log: Any) -> bool:  # noqa: ANN401
-        """Begin to watch this worker; False where there is nothing to watch."""
+        """Begin to watch this worker; False if it has no such limit."""
         self._running.clear()
         self._limit_s = options.request_timeout
         self._limit_bytes = self._possible(options.hard_private_memory, log)
@@ -70,17 +70,18 @@ class HardLimits:
         self._memory_at_s = 0.0
         if not self._limit_s and not self._limit_bytes:
             return False
-        # An event of this process: another one's may be in use by a thread that the fork has lost.
+        # A new event: a thread that the fork has lost may have been using the parent's.
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=_NAME, daemon=True)
         self._thread.start()
-        # Threads that serve a request are waited for before that, and the limits hold until then.
+        # The interpreter waits for threads that serve a request before that, and the limits hold
+        # until then.
         atexit.unregister(self.stop)
         atexit.register(self.stop)
         return True
 
     def stop(self) -> None:
-        """Watch this process no more."""
+        """Stop watching this process."""
         self._over.set()
         thread, self._thread = self._thread, None
         if thread is not None:
@@ -97,7 +98,7 @@ class HardLimits:
         self._running.pop(key, None)
 
     def around(self, handle: Callable[..., Any], place: int) -> Callable[..., Any]:
-        """Return what serves a request of WSGI, which is its argument number `place`."""
+        """Return `handle`, which serves a WSGI request (argument `place`), with notes around it."""
         running, get_ident = self._running, threading.get_ident
 
         def handle_request(*args: Any) -> Any:  # noqa: ANN401
@@ -118,7 +119,7 @@ class HardLimits:
                 if self._slot is not None:
                     self._slot.write(looked_ns=monotonic_ns())
                 self._over.wait(self._look())
-        except Exception as error:  # noqa: BLE001  # the worker must not end for being watched
+        except Exception as error:  # noqa: BLE001  # watching must not end the worker
             self._look_is_over()
             self._log.warning(
                 "this worker's hard limits are no longer watched: %s", in_one_line(error)
@@ -129,11 +130,11 @@ class HardLimits:
             self._slot.write(looked_ns=0)
 
     def _look(self) -> float:
-        """Look once, and return when to look again, in seconds."""
+        """Check once, and return the seconds until the next check."""
         now_s = monotonic()
         pause_s = _TURN_S
         if self._limit_s:
-            # Each request is seen before its time is over, and the pause then ends with that.
+            # Each request is seen before its time is over, and the pause then ends at that time.
             pause_s = min(pause_s, self._limit_s / 2)
             for key, entry in self._running.copy().items():
                 left_s = entry[0] + self._limit_s - now_s
@@ -154,7 +155,7 @@ class HardLimits:
     def _look_at_memory(self, now_s: float) -> None:
         try:
             found = private_bytes()
-        except (OSError, RuntimeError):  # not to be had here
+        except (OSError, RuntimeError):  # unavailable here
             self._limit_bytes = 0
             return
         if found > self._limit_bytes:
@@ -167,7 +168,7 @@ class HardLimits:
 
     @staticmethod
     def _possible(limit_bytes: int, log: Any) -> int:  # noqa: ANN401
-        """Return a limit that a fresh worker is below; else workers would end for ever."""
+        """Return the limit, or 0 if a fresh worker exceeds it: else workers would end for ever."""
         with suppress(OSError, RuntimeError):
             found = private_bytes() if limit_bytes else 0
             if found > limit_bytes:
@@ -189,7 +190,7 @@ class HardLimits:
         finally:
             os._exit(_FAILED_STATUS)
 
-    # ---- where requests are ---------------------------------------------------------------------
+    # ---- places of requests ---------------------------------------------------------------------
 
     def _told(self, key: Key, entry: tuple[float, str, str]) -> str:
         began_s, *request = entry
@@ -197,12 +198,12 @@ class HardLimits:
         place = "an unknown place"
         with suppress(
             Exception
-        ):  # what is awaited can be anything; the worker is ended all the same
+        ):  # an awaited object can be of any kind; the worker is ended all the same
             place = _place(_frames_of(key))
         return f"{words} for {monotonic() - began_s:.1f} s, at {place}"
 
     def _others(self, key: Key | None) -> Iterator[str]:
-        """Yield what else ends with the worker, or may be what a request waits for."""
+        """Yield the other work that ends with the worker, or that a request may wait for."""
         running = self._running.copy()
         for each in running.items():
             if each[0] != key:
@@ -210,7 +211,7 @@ class HardLimits:
         tasks = [each for each in running if not isinstance(each, int)]
         if not tasks:
             return
-        # What a request awaits, and what keeps the event loop from going on with it.
+        # Tasks that a request awaits, and code that blocks the event loop.
         for task in asyncio.all_tasks(tasks[0].get_loop()) - set(tasks):
             frames = _frames_of(task)
             if any(map(_is_application, frames)):
@@ -223,7 +224,7 @@ class HardLimits:
 
 
 def _place(frames: list[FrameType]) -> str:
-    """Return where a thread or task is, the innermost function first."""
+    """Return the place of a thread or task, the innermost function first."""
     shown = [
         f"{each.f_code.co_filename}:{each.f_lineno} ({each.f_code.co_name})"
         for each in frames[:_MOST_FRAMES]
@@ -239,7 +240,7 @@ def _frames_of(key: Key) -> list[FrameType]:
         return _stack(threading.main_thread().ident)
     frames: list[FrameType] = []
     awaited: Any = key.get_coro()
-    for _ in range(sys.getrecursionlimit()):  # no object that awaits itself is followed for ever
+    for _ in range(sys.getrecursionlimit()):  # not for ever: an object may await itself
         for kind in ("cr", "gi", "ag"):
             frame = getattr(awaited, f"{kind}_frame", None)
             if frame is not None:
@@ -260,7 +261,7 @@ def _stack(ident: int | None) -> list[FrameType]:
 
 
 def _inside(frames: list[FrameType]) -> list[FrameType]:
-    """Return what is called by this package, whose own functions stand around a request."""
+    """Return the frames inside of this package's own functions, which are around a request."""
     ours = [n for n, frame in enumerate(frames) if frame.f_code.co_filename.startswith(_OURS)]
     return frames[: ours[0]] if ours else frames
 

@@ -1,11 +1,11 @@
-"""Saying what a worker hangs in, before its master kills it for having been silent too long.
+"""Logging the place where a worker hangs, before its master kills it for its silence.
 
-A worker that hangs inside of C runs no Python, not even the handler of the signal that is sent to
-it, so that nothing says why.  Another one takes its place and hangs likewise, for ever.  The master
-may read its children's memory, and looks at their stacks.
+A worker that hangs inside of C runs no Python code, not even the handler of the signal that is sent
+to it, so that the log has no reason.  Its replacement hangs likewise, for ever.  The master may
+read its children's memory, and reads their stacks.
 
-A worker with hard limits says on the board each second that it looks at them.  The master has to
-end one that does not.
+A worker with hard limits notes each check of them on the board, once a second.  The master ends a
+worker that does not.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class HungWorkers:
 
     def __init__(self) -> None:
         self.in_a_row = 0
-        """How many, since a worker has last served a request."""
-        self._seen: dict[int, tuple[int, int]] = {}  # when one has looked, when the master saw it
+        """The number since a worker last served a request."""
+        self._seen: dict[int, tuple[int, int]] = {}  # last check, and when it was seen
 
     def look(self, log: Any, pid: int, *, served: bool, first: bool, enough: int) -> None:  # noqa: ANN401
         """Log the library that worker `pid` is in.
 
         served: whether another worker has answered a request.  first: whether this one has not.
-        enough: after so many in a row one more line says so.
+        enough: the number in a row after which another line is logged.
         """
         threads = native_threads.threads_of(pid)
         # The main thread serves requests, or waits for those that do.
@@ -59,15 +59,16 @@ class HungWorkers:
             )
 
     def passed(self, pid: int, looked_ns: int, options: Options) -> str:
-        """Return which hard limit a worker has passed that does not look at them; or nothing.
+        """Return the hard limit that a worker has exceeded without checking it, or "".
 
-        looked_ns: when it has looked last, 0 where it need not.
+        looked_ns: the time of its last check, 0 if it need not check.
         """
         silent_ns = monotonic_ns() - looked_ns
         if not looked_ns or silent_ns < _SILENT_NS:
             self._seen.pop(pid, None)
             return ""
-        # All were stopped, and this process too, perhaps: then they need a moment to look.
+        # All workers, and perhaps this process, may have been stopped: then they need a moment to
+        # check.
         seen_ns, at_ns = self._seen.setdefault(pid, (looked_ns, monotonic_ns()))
         if seen_ns != looked_ns:
             del self._seen[pid]

@@ -1,6 +1,7 @@
-"""When a worker has grown too large or old: it leaves, one at a time, and is replaced by another.
+"""Replacing workers that have grown too large or old, one at a time.
 
-Server-neutral: `Recycler.poll` says when, the server's own way of leaving gracefully does the rest.
+Server-neutral: `Recycler.poll` tells when; the server's own way of leaving gracefully does the
+rest.
 """
 
 import logging
@@ -19,21 +20,20 @@ __all__ = ["Recycler"]
 _log = logging.getLogger("cpythonplus.prefork")
 
 # A reading walks through the page tables of the process, and keeps its mappings locked: about 1 ms
-# for each 100 MB.  It may take this part of the time at most.
+# for each 100 MB.  It may take this share of the time at most.
 _READING_SHARE = 0.01
-# How much longer a worker is left alone that was above the limit from the start.
+# The factor of min_age_s for a worker that was above the limit from the start.
 _HOPELESS = 10
 
 
 class Recycler:
     """Tells a worker that it is too large or too old, and that it is its turn to leave.
 
-    What counts as its size is *private* memory (Private_Clean + Private_Dirty): what would be free
-    again if the worker left.  Resident memory would be wrong: it contains what the worker shares
-    with the master, which for a prepared heap is nearly all (263 MB of which 10 are private), and
-    does not come back by replacing the worker.  Private memory that has been swapped out does not
-    count.  A page that the master gives up while only one worker still shares it becomes private
-    then.
+    Its size is its *private* memory (Private_Clean + Private_Dirty), which would be free again if
+    the worker left.  Resident memory would be wrong: it includes the memory shared with the master,
+    which for a prepared heap is nearly all (253 of 263 MB), and which replacing the worker does not
+    free.  Private memory that has been swapped out does not count.  A page that the master gives up
+    while only one worker still shares it becomes private then.
 
     Make it in the master or in the worker; each process has its own state.  Call `poll` often: once
     right after the start, then after each request or in the server's own loop.
@@ -53,12 +53,12 @@ class Recycler:
     ) -> None:
         """Allow `limit_bytes` of private memory to a worker, and `lifetime_s`; 0: no limit.
 
-        jitter_s: each worker lives for up to so much longer.  interval_s: time between two readings
-        of the memory; longer where a reading is slow, so that reading takes a hundredth of the time
-        at most.  min_age_s: a worker is not too large for this long, and until it has served a
-        request (if it counts them): else, with a limit below what a fresh worker needs, a server
-        would do nothing but replace workers.  One that is above the limit at the first poll already
-        is left alone ten times as long, and logged once.  read, clock: for tests.
+        jitter_s: each worker lives up to this much longer. interval_s: time between two readings of
+        the memory; longer if a reading is slow, so that reading takes a hundredth of the time at
+        most. min_age_s: a worker is not too large for this long, and until it has served a request
+        (if it counts them): else, with a limit below the memory of a fresh worker, a server would
+        only replace workers.  A worker that is above the limit at the first poll is left alone ten
+        times as long, and logged once. read, clock: for tests.
 
         Raises ValueError unless one limit and the interval are above zero, and no number is below.
         """
@@ -76,17 +76,17 @@ class Recycler:
         self._read = read
         self._clock = clock
         self._pid = 0
-        # Set by `_start`, in each process anew.
+        # Set by `_start`, anew in each process.
         self._started_s = self._next_s = self._old_at_s = 0.0
         self._told = False
         self._first_bytes: int | None = None
         self._slot: Slot | None = None
 
     def poll(self) -> bool:
-        """Return True, once, when this worker is to leave now; it notes why on the board.
+        """Return True, once, when this worker has to leave now; it notes the reason on the board.
 
-        Mostly only looks at the clock.  At most once per interval it reads its memory, and puts the
-        result on the board.  Never raises for want of a slot or of a reading.
+        Mostly only reads the clock.  At most once per interval it reads its memory, and puts the
+        result on the board.  Never raises for lack of a slot or of a reading.
         """
         now_s = self._clock()
         if self._pid != os.getpid():
@@ -131,7 +131,8 @@ class Recycler:
         try:
             memory = self._read(self._pid)
         except (OSError, RuntimeError):
-            # Not to be had here (an old kernel, a closed /proc): then there is no limit either.
+            # The memory is unavailable (an old kernel, a closed /proc): then there is no limit
+            # either.
             self._next_s = now_s + self._interval_s / _READING_SHARE
             return 0
         end_s = self._clock()

@@ -1,11 +1,11 @@
 """Whether an ASGI application works after its shut-down and another start-up.
 
 A worker that becomes the mold has shut its application down, and each worker that is forked from it
-starts it again.  Some do not work then: a flag says for ever that it is shutting down, a client of
-the module stays closed.  So the mold starts the application, asks what it has answered well as a
-worker, and shuts it down, before anything is forked from it.
+starts it again.  Some applications do not work then: a flag for shutting down stays set, or a
+client of the module stays closed.  So before it forks, the mold starts the application, repeats
+requests that it has answered well as a worker, and shuts it down.
 
-Only requests that change nothing, by their method, and that carry nobody's credentials.
+Only requests are repeated that change nothing, by their method, and carry no credentials.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CREDENTIALS = {b"authorization", b"cookie"}
 
 
 class Again:
-    """What a worker has answered well, and whether it would again."""
+    """Requests that a worker has answered well, and the test whether it would again."""
 
     def __init__(self) -> None:
         self._requests: dict[str, Request] = {}
@@ -38,7 +38,7 @@ class Again:
     def noting(
         self, scope: dict[str, Any], send: Callable[[dict[str, Any]], Awaitable[None]]
     ) -> Callable[[dict[str, Any]], Awaitable[None]]:
-        """Return `send`, which notes the request if it is one to ask again."""
+        """Return `send` with a step that notes the request if it is one to repeat."""
         path, headers = scope["path"], scope["headers"]
         if (
             len(self._requests) >= _MOST_PATHS
@@ -61,7 +61,7 @@ class Again:
         return noted
 
     def problem(self, application: Callable[..., Any]) -> str:
-        """Start the application, ask it, and shut it down; return what is wrong, or nothing."""
+        """Start the application, repeat the requests, shut it down; return the problem, or ""."""
         if not self._requests:
             return ""
         told: list[str] = []

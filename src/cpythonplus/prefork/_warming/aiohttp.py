@@ -4,11 +4,11 @@ The application runs as in a server, in aiohttp's own AppRunner: with its start-
 middlewares.  A request comes in over a connection of this process to itself.
 
 An Application belongs to the event loop that it was started in: "web.Application instance
-initialized with different loop".  One that has been cleaned up is told to forget that loop, and has
-the keys of before.  Its start-up functions run again in the workers.  It takes no middleware after
-its start, and aiohttp caches the chain of them for each handler: so the metrics' one comes before
-the warm-up.  A coroutine function is called again in the workers, where nothing of the warm-up's
-Application is used.
+initialized with different loop".  After its clean-up the Application is made to forget that loop,
+and gets its earlier keys back.  Its start-up functions run again in the workers.  It takes no
+middleware after its start, and aiohttp caches the chain of them for each handler: so the metrics'
+one is added before the warm-up.  A coroutine function is called again in the workers, where nothing
+of the warm-up's Application is used.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 __all__ = ["AiohttpSession", "forget_loop"]
 
 _FINAL = 200
-"""Answers below are followed by another one."""
+"""Answers with a lower status are followed by another one."""
 
 
 class AiohttpSession:
     """The application between its start-up and its clean-up, in one event loop.
 
-    kept: what the requests leave open is noted there.  tell: is given what is wrong with the
-    clean-up, in one line.
+    kept: connections that the requests leave open are noted there. tell: called with an error of
+    the clean-up, in one line.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class AiohttpSession:
         self._keys = dict(application) if is_aiohttp_application(application) else {}
 
     def ask(self, request: Request, limit_s: float) -> tuple[int, int]:
-        """Return the status and the length of the answer; whatever the start-up raises."""
+        """Return the status and the length of the answer; raises the start-up's exceptions."""
         if self._runner is None:
             self._loop.run(self._start(), limit_s)
         return self._loop.run(self._ask(request), limit_s, request)
@@ -89,7 +89,7 @@ class AiohttpSession:
         try:
             if self._runner is not None:
                 self._loop.run(self._runner.cleanup(), limit_s)
-        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
+        except (Exception, TooLong) as error:  # noqa: BLE001  # any error of the application
             self._tell(f"the warm-up's clean-up of the application: {in_one_line(error)}")
         finally:
             self._loop.close()
@@ -99,10 +99,10 @@ class AiohttpSession:
 
 
 def forget_loop(application: Any) -> None:  # noqa: ANN401  # aiohttp's
-    """Let another loop start it, and its start-up functions set keys again."""
+    """Let another loop start the application, and its start-up functions set keys again."""
     application._loop = None  # noqa: SLF001
     application._frozen = False  # noqa: SLF001
-    application.cleanup_ctx._exits.clear()  # noqa: SLF001  # else they are left a second time
+    application.cleanup_ctx._exits.clear()  # noqa: SLF001  # else they are exited a second time
     for each in application._subapps:  # noqa: SLF001
         forget_loop(each)
 

@@ -1,16 +1,16 @@
-"""Asking an ASGI application, without a server: its lifespan is around all requests.
+"""Sending requests to an ASGI application, without a server: its lifespan is around all of them.
 
-The lifespan is what uvicorn calls `auto`: an application that raises when it is asked for one is
-served without.
+The lifespan is handled like uvicorn's `auto`: if the application raises when its lifespan begins,
+it is served without one.
 
-A worker's first request would find the connections lost that the warm-up has left in a pool of the
-application.  So where some are left, `rehearsed` has each worker send the requests that opened
-them, in its own event loop, when its own start-up is complete and nobody is served yet: the pool
-loses what is lost, and connects.  Only requests that change nothing, by their method.
+A worker's first request would find lost connections that the warm-up has left in a pool of the
+application.  So if some are left, each worker sends the requests that opened them (`rehearsed`), in
+its own event loop, after its start-up and before it serves: the pool drops the lost connections,
+and connects.  Only requests are sent that change nothing, by their method.
 
-Rejected: taking what is lost out of lists that `gc.get_referrers` finds, which may be anything;
-connecting the transports anew, for a login would be missing there; going on with the loop itself in
-the workers, since neither uvicorn nor uvloop lets a loop survive a fork.
+Rejected: removing lost connections from lists that `gc.get_referrers` finds, which may be any
+lists; connecting the transports anew, for a login would be missing; using the loop itself in the
+workers, since neither uvicorn nor uvloop lets a loop survive a fork.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cpythonplus.prefork._warming.requests import Request
 
     class Log(Protocol):
-        """What gunicorn's Logger and those of `logging` have."""
+        """The methods used of gunicorn's Logger and those of `logging`."""
 
         def warning(self, msg: str, *args: object) -> None:
             """Write one line."""
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 __all__ = ["AsgiSession", "rehearsed"]
 
 _WORKER_LIMIT_S = 10.0
-"""For all requests that a worker sends itself: the server waits meanwhile."""
+"""The limit for all requests that a worker sends itself: the server waits meanwhile."""
 
 _FAILURES = 500
 
@@ -49,8 +49,8 @@ _FAILURES = 500
 class AsgiSession:
     """The application between its start-up and its shut-down, in one event loop.
 
-    kept: what the requests leave open is noted there.  tell: is given what is wrong with the
-    shut-down, in one line.  lifespan: whether there are start-up and shut-down at all.
+    kept: connections that the requests leave open are noted there. tell: called with an error of
+    the shut-down, in one line. lifespan: whether there are start-up and shut-down at all.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class AsgiSession:
         self._lifespan: _Lifespan | None = None
 
     def ask(self, request: Request, limit_s: float) -> tuple[int, int]:
-        """Return the status and the length of the answer; whatever the application raises."""
+        """Return the status and the length of the answer; raises the application's exceptions."""
         if self._lifespan is None:
             self._lifespan = _Lifespan(self._application)
             if self._has_lifespan:
@@ -81,7 +81,7 @@ class AsgiSession:
         try:
             if self._lifespan is not None and self._lifespan.is_there:
                 self._loop.run(self._lifespan.stop(), limit_s)
-        except (Exception, TooLong) as error:  # noqa: BLE001  # whatever it raises
+        except (Exception, TooLong) as error:  # noqa: BLE001  # any error of the application
             self._tell(f"the warm-up's shut-down of the application: {in_one_line(error)}")
         finally:
             self._loop.close()
@@ -93,14 +93,14 @@ class _Lifespan:
     def __init__(self, application: Callable[..., Any]) -> None:
         self.state: dict[str, Any] = {}
         self.is_there = False
-        """Whether the application has one, which has started."""
+        """Whether the application has a lifespan, which has started."""
         self._application = application
         self._task: asyncio.Task[None] | None = None
         self._asked: asyncio.Queue[str] = asyncio.Queue()
         self._answered: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
     async def start(self) -> None:
-        """Start the application; RuntimeError with its message where it says that this failed."""
+        """Start the application; RuntimeError with its message if it reports a failure."""
         scope = {
             "type": "lifespan",
             "asgi": {"version": "3.0", "spec_version": "2.0"},
@@ -108,12 +108,12 @@ class _Lifespan:
         }
         call = self._application(scope, self._receive, self._answered.put)
         self._task = asyncio.ensure_future(call)
-        # One that nobody asks for would be logged.
+        # An exception that is not fetched would be logged.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
         self.is_there = await self._ask("startup", self._task)
 
     async def stop(self) -> None:
-        """Shut the application down; whatever it raises, or says, as at the start."""
+        """Shut the application down; raises its exceptions and reported failures."""
         if self._task is not None:
             await self._ask("shutdown", self._task)
             await self._task
@@ -122,7 +122,7 @@ class _Lifespan:
         return {"type": f"lifespan.{await self._asked.get()}"}
 
     async def _ask(self, what: str, task: asyncio.Task[None]) -> bool:
-        """Whether the application answered, and did not end without a word."""
+        """Return whether the application answered, and did not end without a message."""
         self._asked.put_nowait(what)
         answered = asyncio.ensure_future(self._answered.get())
         try:
@@ -133,7 +133,7 @@ class _Lifespan:
             answered.cancel()
         message = answered.result()
         if message["type"] == f"lifespan.{what}.failed":
-            # Starlette's is a traceback.
+            # Starlette's message is a traceback.
             lines = str(message.get("message", "")).strip().splitlines()
             raise RuntimeError(lines[-1] if lines else message["type"])
         return True
@@ -150,7 +150,7 @@ async def _ask(
         asked += 1
         if asked == 1:
             return {"type": "http.request", "body": request.body, "more_body": False}
-        # Asked again, an application waits for the client to go: not before it has its answer.
+        # An application that asks again waits for the client to disconnect: not before the answer.
         await ended.wait()
         return {"type": "http.disconnect"}
 
@@ -193,7 +193,7 @@ def _scope(request: Request, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def rehearsed(application: Callable[..., Any], kept: Kept, log: Log) -> Callable[..., Any]:
-    """Return the application, which uses what is `kept` before the server that it starts serves."""
+    """Return the application with a step that uses the `kept` connections before it serves."""
     if not kept.counts():
         return application
 
@@ -219,7 +219,7 @@ def rehearsed(application: Callable[..., Any], kept: Kept, log: Log) -> Callable
         try:
             await application(scope, receive, after_start)
         finally:
-            await rehearse()  # where there is no lifespan
+            await rehearse()  # if there is no lifespan
 
     return with_rehearsal
 
@@ -227,9 +227,9 @@ def rehearsed(application: Callable[..., Any], kept: Kept, log: Log) -> Callable
 async def _rehearse(
     application: Callable[..., Any], state: dict[str, Any], kept: Kept, log: Log
 ) -> None:
-    """Send each request until it is answered well; raises nothing, what goes on failing is told.
+    """Send each request until it is answered well; raises nothing, lasting failures are logged.
 
-    Once more than there are connections that it may find lost.
+    It is sent at most once more than there are connections that it may find lost.
     """
     try:
         await until(_send_all(application, state, kept, log), _WORKER_LIMIT_S)

@@ -1,4 +1,4 @@
-"""What a warm-up has left open in an application, as far as the application still refers to it."""
+"""Connections that a warm-up has left open, as far as the application still refers to them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Kept:
         self._opened: list[tuple[weakref.ref[Any], Request]] = []
 
     def add(self, transport: object, request: Request) -> None:
-        """Note what `request` has opened, and somebody else has aborted."""
-        with suppress(TypeError):  # without weak references
+        """Note a connection that `request` has opened and its loop has aborted."""
+        with suppress(TypeError):  # it may not support weak references
             self._opened.append((weakref.ref(transport), request))
 
     def counts(self) -> dict[Request, int]:
-        """Return how many each request has opened that somebody still refers to."""
+        """Return, for each request, the number of its connections that are still referred to."""
         found: dict[Request, int] = {}
         for each, request in self._opened:
             if each() is not None:

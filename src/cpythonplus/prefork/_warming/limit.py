@@ -1,6 +1,6 @@
 """A time limit for code that runs in the main thread and does not look at a clock.
 
-SIGALRM interrupts it, wherever it is.  Code in C that does not come back to the interpreter is not
+SIGALRM interrupts it at any line.  Code in C that does not return to the interpreter is not
 interrupted.  The signal's handler and timer are the program's own again afterwards.
 """
 
@@ -23,14 +23,14 @@ _LEAST_S = 1e-3
 
 
 class TooLong(BaseException):  # it names what happened
-    """A request took longer than it may; no Exception, which an application would answer."""
+    """A request took too long.  This is no Exception, so that an application does not answer it."""
 
 
 @contextmanager
 def limit(limit_s: float) -> Iterator[None]:
     """Raise TooLong in a `with` block that takes longer than `limit_s` seconds; 0: no limit.
 
-    Raised again each second where the block goes on.  Without effect outside of the main thread.
+    It is raised again each second if the block goes on.  Without effect outside of the main thread.
     """
     if not limit_s or threading.current_thread() is not threading.main_thread():
         yield

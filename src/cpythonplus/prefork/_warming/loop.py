@@ -1,12 +1,12 @@
-"""The one event loop of a warm-up, and the end of what was opened in it.
+"""The one event loop of a warm-up, and the end of the connections opened in it.
 
-An application keeps what it opened: a connection in a pool, a session.  All requests of a warm-up
+An application keeps connections: in a pool, in a session.  All requests of a warm-up
 therefore run in one loop, or the second one would find a connection of a loop that has ended.
 
-At the end the loop aborts what is still open in it, and lets each transport tell its protocol.  So
-a pool finds a lost connection in the worker, and nothing writes to the loop that has ended.  What
-is still referred to then is *kept*: somebody will use it, and find it lost.  `_warming_asgi`
-has each worker use it before a client does.
+At the end the loop aborts its open connections, and lets each transport tell its protocol.  So a
+pool finds a lost connection in the worker, and nothing writes to the loop that has ended.  A
+connection that is still referred to then is *kept*: it will be used, and found lost.  `asgi` has
+each worker use it before a client does.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ _OPENING = (
     "subprocess_shell",
 )
 _TURNS = 10
-"""So many turns of the loop until a transport over TLS over another has told all protocols."""
+"""The number of turns of the loop until a transport over TLS over another has told all protocols.
+"""
 _CANCEL_S = 5.0
 _GRACE_S = 1.0
 _THREADS_S = 1.0
@@ -54,7 +55,7 @@ class WarmLoop:
     """An event loop that runs now and then."""
 
     def __init__(self, kept: Kept) -> None:
-        """Make it.  kept: what is still open at its end is noted there."""
+        """kept: connections that are still open at its end are noted there."""
         self._kept = kept
         self._opened: weakref.WeakKeyDictionary[Any, Request | None] = weakref.WeakKeyDictionary()
         self._runner = asyncio.Runner(loop_factory=self._made)
@@ -62,10 +63,10 @@ class WarmLoop:
         self._threads = set(threading.enumerate())
 
     def _made(self) -> asyncio.AbstractEventLoop:
-        # Not set as the thread's: the program would have none at all afterwards.
+        # The loop is not made the thread's: the program would have none at all afterwards.
         loop = asyncio.new_event_loop()
         for name in _OPENING:
-            with suppress(AttributeError):  # somebody's loop, without attributes
+            with suppress(AttributeError):  # another package's loop, without attributes
                 setattr(loop, name, self._noting(getattr(loop, name)))
         return loop
 
@@ -73,7 +74,7 @@ class WarmLoop:
         async def noting(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # the loop's own
             opened = await method(*args, **kwargs)
             transport = opened[0] if isinstance(opened, tuple) else opened
-            with suppress(TypeError):  # without weak references
+            with suppress(TypeError):  # it may not support weak references
                 self._opened[transport] = self._asking
             return opened
 
@@ -85,19 +86,19 @@ class WarmLoop:
         """Run it to its end, for a request or not; TooLong after `limit_s` seconds, 0: never."""
         self._asking = request
         try:
-            # It notices by itself, unless something in it blocks the loop.
+            # `until` notices the end of the time, unless the coroutine blocks the loop.
             with limit(limit_s and limit_s + _GRACE_S):
                 return self._runner.run(until(coroutine, limit_s))
         finally:
             self._asking = None
 
     def close(self) -> None:
-        """Cancel its tasks, abort what is open, end it, and wait for its threads to end."""
+        """Cancel its tasks, abort its connections, end it, and wait for its threads to end."""
         try:
             self._runner.run(self._end())
         finally:
             self._runner.close()
-        # Those of anyio have been told to end; a fork may not come in between.
+        # Threads of anyio have been told to end; a fork must not come in between.
         end = monotonic() + _THREADS_S
         for thread in set(threading.enumerate()) - self._threads:
             thread.join(max(end - monotonic(), 0))
@@ -113,7 +114,7 @@ class WarmLoop:
                 continue
             if request is not None:
                 self._kept.add(transport, request)
-            with suppress(Exception):  # closed, in the words of its loop
+            with suppress(Exception):  # closed, or an error of the loop's own class
                 getattr(transport, "abort", transport.close)()
         for _ in range(_TURNS):
             await asyncio.sleep(0)

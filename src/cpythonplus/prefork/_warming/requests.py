@@ -6,10 +6,10 @@ A file is a JSON list, one JSON object a line, or an archive of a browser (HAR 1
     method           GET, unless given
     headers          {name: value}, or a list of [name, value]
     cookies          {name: value}
-    body             text, or what is sent as JSON where it is no text
+    body             text, or a value that is sent as JSON
 
-An archive has requests of other hosts too: those that its page loads from elsewhere.  Only what is
-asked of the first entry's host is kept.
+An archive also has requests to other hosts, from which its page loads files.  Only requests to the
+first entry's host are kept.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _OF_CONNECTION = frozenset(
         "upgrade",
     }
 )
-"""Headers that are about a connection that is not there."""
+"""Headers about a connection, which does not exist here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of an application.
+    """A request to an application.
 
-    target: a path with its query, or a whole address.  headers: name and value, without those that
-    every request has.  origin: what named it, if not the target itself.
+    target: a path with its query, or a whole address. headers: name and value, without those that
+    every request has. origin: the file and entry that it is from; empty if it was given as a path.
     """
 
     target: str
@@ -64,7 +64,7 @@ class Request:
     def __str__(self) -> str:
         if not self.origin:
             return self.target
-        # Queries of recorded requests may hold what no log should.
+        # Queries of recorded requests may contain secrets, which must not be logged.
         return f"{self.method} {urlsplit(self.target).path or '/'} ({self.origin})"
 
     @property
@@ -97,14 +97,14 @@ class Request:
 
 
 class Found(NamedTuple):
-    """What a file has.  elsewhere: how many requests of other hosts were left out."""
+    """The contents of a file. elsewhere: the number of requests to other hosts, left out here."""
 
     requests: list[Request]
     elsewhere: int
 
 
 def read(path: str) -> Found:
-    """Return the requests of a file.  Raises OSError, and ValueError with what is wrong in it."""
+    """Return the requests of a file.  Raises OSError, and ValueError with its error."""
     try:
         entries, is_archive = _entries(contents(path).decode("utf-8-sig"))
         requests = []
@@ -126,7 +126,7 @@ def read(path: str) -> Found:
 
 
 class _Place:
-    """Name the entry whose error is raised."""
+    """Adds the entry's place to an error that is raised."""
 
     def __init__(self, place: str) -> None:
         self._place = place
@@ -192,7 +192,7 @@ def _written(entry: Any, place: str) -> Request:  # noqa: ANN401  # JSON
 
 
 def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
-    """Return the request of an archive's entry; None for what is no request by HTTP."""
+    """Return the request of an archive's entry; None if it is no HTTP request."""
     request = entry.get("request") if isinstance(entry, dict) else None
     if not isinstance(request, dict):
         raise ValueError("expected an object with a request")
@@ -235,7 +235,7 @@ def _checked(
         if not _TEXT.fullmatch(value) or not _is_latin(value):
             raise ValueError(f"the header {name} has a character that no header may have")
     kept = tuple(each for each in headers if each[0].lower() not in _OF_CONNECTION)
-    # What a browser shows readably is sent in ASCII.
+    # A browser shows non-ASCII characters, which are sent quoted.
     target = quote(path.partition("#")[0], safe="!#$%&'()*+,/:;=?@[]~")
     return Request(target, method.upper(), kept, body, place)
 

@@ -1,19 +1,19 @@
 """Using an application before the fork, so that its caches are filled once for all workers.
 
-A path is asked for through the application's own interface, WSGI, ASGI or aiohttp's: no server is
+A path is requested through the application's own interface, WSGI, ASGI or aiohttp's: no server is
 started.  So the code that answers a request has run, its bytecode is specialised and its caches are
 filled when the memory becomes shared.
 
-    here                   what is warmed in which order, and what failed
-    _warming_requests      requests, and the files that list them
-    _warming_wsgi          one request of a WSGI application
-    _warming_asgi          the session of an ASGI application, and what a worker does
-    _warming_aiohttp       the session of an application of aiohttp
-    _warming_loop, _kept   the event loop of a session, and what it leaves open
-    _warming_limit         the time limit
+    here         the order of the steps, and their failures
+    requests     requests, and the files that list them
+    wsgi         one request of a WSGI application
+    asgi         the session of an ASGI application, and a worker's rehearsal
+    aiohttp      the session of an application of aiohttp
+    loop, kept   the event loop of a session, and the connections that it leaves open
+    limit        the time limit
 
 A warm-up does not follow redirects, and keeps no cookies.  Connections that a request opened must
-not be used by two processes: see `_pools` and `_connections`.
+not be used by two processes: see `pools` and `connections`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ REPEATS = 8
 """Requests for each path: from the eighth run on the bytecode of 3.11 to 3.15 is specialised."""
 
 ENOUGH_S = 1.0
-"""After so many seconds a path is not asked for again: a slow start is worse than cold bytecode."""
+"""The time after which a path is not requested again: a slow start is worse than cold bytecode."""
 
 _CLOSE_S = 30.0
 _NOT_AN_ANSWER = 400
@@ -56,9 +56,9 @@ class Failed(Exception):  # noqa: N818  # it names what happened
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the application answered to a request.
+    """The application's answer to a request.
 
-    target: what was asked.  status: the HTTP status; 0 when there was none.  length: bytes of the
+    target: the path requested. status: the HTTP status; 0 when there was none. length: bytes of the
     body.
     """
 
@@ -68,7 +68,7 @@ class Answer:
 
     @property
     def good(self) -> bool:
-        """Whether the request did what it would do for a client."""
+        """Whether the request was answered as a client would expect."""
         return 0 < self.status < _NOT_AN_ANSWER
 
     def __str__(self) -> str:
@@ -77,12 +77,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarmUp:
-    """What is to be done.
+    """The plan of a warm-up.
 
-    targets: paths, names and callables.  file: of requests, which come after them.  repeats: how
-    often each request is sent; 0: up to `REPEATS` times within `ENOUGH_S`, and once where its
-    method may change something.  limit_s: for each request in seconds; 0: none.  lifespan: whether
-    an ASGI application is started and shut down.
+    targets: paths, names and callables. file: of requests, which come after them. repeats: the
+    number of times that each request is sent; 0: up to `REPEATS` times within `ENOUGH_S`, and once
+    if its method may change something. limit_s: for each request in seconds; 0: none. lifespan:
+    whether an ASGI application is started and shut down.
     """
 
     targets: Sequence[str | Callable[[], object]] = ()
@@ -93,13 +93,13 @@ class WarmUp:
 
 
 class _Session(Protocol):
-    """An application that is being asked."""
+    """An application to which requests are sent."""
 
     def ask(self, request: Request, limit_s: float) -> tuple[int, int]:
-        """Return the status and the length of the answer; whatever the application raises."""
+        """Return the status and the length of the answer; raises the application's exceptions."""
 
     def close(self, limit_s: float) -> None:
-        """End it; what goes wrong is told."""
+        """End the session; errors are told."""
 
 
 class _WsgiSession:
@@ -124,16 +124,16 @@ def warm_up(
     renew: Callable[[], object] = lambda: None,
     kept: Kept | None = None,
 ) -> list[Answer]:
-    """Carry out `plan`; returns what the application answered.
+    """Carry out `plan`; returns the application's answers.
 
-    application: what paths are asked of.  after: called after each target, with its name, also
-    where it has failed.  tell: is given what is no failure and should be known, in one line.
-    failed: is given what has failed, and the rest is done; without it Failed is raised.  renew:
-    called between the event loop of the warm-up and the second one, as before a fork.  kept: the
-    connections that an event loop has left open are noted there.
+    application: it answers the paths. after: called after each target, with its name, even if it
+    has failed. tell: called with remarks that are no failures, in one line. failed: called with a
+    failure, and the rest is done; without it Failed is raised. renew: called between the event loop
+    of the warm-up and the second one, as before a fork. kept: connections that an event loop has
+    left open are noted there.
 
-    Raises Failed where a callable cannot be found, or where it or the application raises: whatever
-    that is, SystemExit too, which commands of Django raise.
+    Raises Failed if a callable cannot be found, or if it or the application raises any exception,
+    even SystemExit, which commands of Django raise.
     """
     warming = _Warming(plan, application, after, tell, Kept() if kept is None else kept)
     try:
@@ -193,7 +193,7 @@ class _Warming:
             self._ask(each)
 
     def prove(self, renew: Callable[[], object]) -> None:
-        """Ask once more as a worker will: in another event loop, after another start-up."""
+        """Send the requests once more as a worker will: in another loop, after another start-up."""
         if self._session is None or isinstance(self._session, _WsgiSession):
             return
         self.close()
@@ -210,7 +210,7 @@ class _Warming:
     def _why_not_again(self, request: Request) -> str:
         why, pid = "", os.getpid()
         session = self._opened(request)
-        # Each may be a lost connection of the first loop.
+        # Each request may find a lost connection of the first loop.
         for _ in range(self._kept.counts().get(request, 0) + 1):
             try:
                 answer = Answer("", *session.ask(request, self._plan.limit_s))
@@ -306,7 +306,7 @@ def _named(target: str | Callable[[], object]) -> str:
 
 
 def _found(target: str) -> Callable[[], object] | None:
-    """Import what is named; return what is to be called, None for a module."""
+    """Import the named object; return the callable, or None for a module."""
     if ":" not in target:
         import_module(target)
         return None

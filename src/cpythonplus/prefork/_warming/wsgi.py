@@ -1,4 +1,4 @@
-"""Asking a WSGI application, without a server."""
+"""Sending a request to a WSGI application, without a server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH
 
 
 def ask(application: Callable[..., Any], request: Request) -> tuple[int, int]:
-    """Return the status and the length of the answer; whatever the application raises."""
+    """Return the status and the length of the answer; raises the application's exceptions."""
     status = 0
 
     def start_response(
@@ -45,7 +45,7 @@ def _environ(request: Request) -> dict[str, Any]:
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
         "SCRIPT_NAME": "",
-        # Undecoded bytes, in latin-1: PEP 3333.
+        # The bytes of the path, decoded as latin-1: PEP 3333.
         "PATH_INFO": unquote_to_bytes(url.path or "/").decode("latin-1"),
         "QUERY_STRING": url.query,
         "RAW_URI": request.target,

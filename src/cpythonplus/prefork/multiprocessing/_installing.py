@@ -17,7 +17,8 @@ from cpythonplus.prefork._options import log, read, refuse
 __all__ = ["HANDED", "PRELOAD", "install", "uninstall"]
 
 HANDED = "CPYTHONPLUS_PREFORK_HANDED"
-"""The variable that tells the fork server, a new interpreter, what `install` was given, as JSON."""
+"""The variable that passes the options of `install` to the fork server, a new interpreter, as JSON.
+"""
 
 PRELOAD = "cpythonplus.prefork.multiprocessing.preload"
 """The module to name last in a call of `set_forkserver_preload` of one's own."""
@@ -27,18 +28,17 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Have `multiprocessing` fork from a prepared parent, also under `ProcessPoolExecutor`.
 
     With the start method *fork* this process is prepared right before its first fork, so call this
-    when what the children are to share is there; and again, when its heap has grown by some MB,
-    only as far as `prepare_again` allows.  With *forkserver* the fork server is, after the
-    modules that it preloads; so this has to be called before the first process is started, and
-    after `set_forkserver_preload`.  Processes that are *spawned* share nothing:
-    nothing is done there.
+    when the objects that the children share exist; and again, when its heap has grown by some MB,
+    only as far as `prepare_again` allows.  With *forkserver* the fork server is, after the modules
+    that it preloads; so this has to be called before the first process is started, and after
+    `set_forkserver_preload`.  Processes that are *spawned* share nothing: nothing is done there.
 
     options: fields of `prefork.Options`; what is not given is what the environment says.  `gil` and
     `threads` are off unless asked for, which is worth it for children with threads.  Callables do
     not reach the fork server: give their names, as in "package.module:callable".
 
-    Calling it again changes the options.  Raises ValueError for a wrong value or for what
-    `multiprocessing` cannot have, TypeError for what is no option.  Where it cannot work a line is
+    Calling it again changes the options.  Raises ValueError for a wrong value or for an option that
+    `multiprocessing` cannot have, TypeError for an unknown option.  If it cannot work a line is
     logged.  With CPYTHONPLUS_DISABLE set it does nothing.
     """
     chosen = refuse(replace(read("multiprocessing"), **options), "multiprocessing")
@@ -54,7 +54,7 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
 def uninstall() -> None:
     """Have processes started from now on as in stock Python.
 
-    What is prepared stays so, and a fork server that runs goes on.
+    A prepared process stays so, and a running fork server goes on.
     """
     forget("multiprocessing")
     names = _preload_names()
@@ -68,7 +68,7 @@ def _is_text(value: object) -> bool:
 
 
 def _preload_names() -> list[str] | None:
-    """Return what the fork server preloads; None where that cannot be told: it is private."""
+    """Return the modules that the fork server preloads; None if unknown, as that is private."""
     names = getattr(getattr(forkserver, "_forkserver", None), "_preload_modules", None)
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         return None

@@ -1,8 +1,8 @@
 """For `set_forkserver_preload`, as the last module: prepares the fork server.
 
-Importing it is all there is to it.  What was preloaded in front of this module is prepared while
-the client still works, and once more before a fork when the heap has grown since: it need not be
-the last one.  Whatever goes wrong is told, not raised: an exception here would end the fork server.
+Importing it is enough.  The modules preloaded before this one are prepared while the client still
+works, and the heap once more before a fork if it has grown since: this module need not be the last
+one.  Errors are logged, not raised: an exception here would end the fork server.
 """
 
 import json
