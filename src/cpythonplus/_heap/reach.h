@@ -12,8 +12,8 @@ struct plus_reach {
     const struct plus_arenas *arenas; /* pymalloc's; may be empty */
     uint32_t *idom, *order, reached;
     uint64_t *kept; /* bytes that would be freed with a node */
-    uint32_t *
-        queue; /* nodes in the order of their distance from the roots, one group of roots after the other */
+    /* Nodes in the order of their distance from the roots, one group of roots after the other. */
+    uint32_t *queue;
     uint32_t *parent; /* on a shortest path from a root; PLUS_NO_NODE for a root */
     uint32_t *anchor; /* the first node on that path that is no namespace, or the last if all are */
     uint64_t *reached_bytes; /* of the node and all nodes whose shortest path leads through it */

@@ -279,15 +279,13 @@ static PyMethodDef frozen_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyType_Slot
-    frozen_slots
-        [] =
-            {
-                {Py_tp_methods, frozen_methods},
-                {Py_tp_richcompare, plus_record_compare}, /* a hash alone would not be inherited together with it */
-                {Py_tp_hash, plus_record_hash},
-                {Py_tp_doc, (void *)frozen_doc},
-                {0, NULL},
+/* Without tp_hash beside it, tp_richcompare would not be inherited. */
+static PyType_Slot frozen_slots[] = {
+    {Py_tp_methods, frozen_methods},
+    {Py_tp_richcompare, plus_record_compare},
+    {Py_tp_hash, plus_record_hash},
+    {Py_tp_doc, (void *)frozen_doc},
+    {0, NULL},
 };
 
 static PyType_Spec frozen_spec = {

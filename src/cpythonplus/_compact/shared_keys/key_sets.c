@@ -19,8 +19,8 @@ struct key_set {
     Py_ssize_t count;
     PyObject *names; /* tuple of the first row's keys; NULL: the place is free */
     PyObject *last;  /* tuple of the keys of the row before, the same strings or equal ones */
-    PyObject *
-        pattern; /* the dict to copy; None if no dict can share these keys, NULL until the second row */
+    /* The dict to copy; None if no dict can share these keys, NULL until the second row. */
+    PyObject *pattern;
 };
 
 struct plus_key_sets {
