@@ -279,7 +279,7 @@ static PyMethodDef frozen_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Without tp_hash beside it, tp_richcompare would not be inherited. */
+/* A type that sets tp_richcompare does not inherit tp_hash. */
 static PyType_Slot frozen_slots[] = {
     {Py_tp_methods, frozen_methods},
     {Py_tp_richcompare, plus_record_compare},
