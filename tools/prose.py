@@ -4,15 +4,18 @@
 
 prints `file:line: "what was found": what to write instead`, and ends with status 1 if there is any.
 In pages, code blocks and code spans are no prose; nor is what stands between `<!-- prose: off -->`
-and `<!-- prose: on -->`, for what has to be quoted. Of the sources, string literals are read that
-have at least three words, without docstrings; a line with `# prose: off` is left out.
+and `<!-- prose: on -->`, for what has to be quoted. In the sources, string literals are read that
+have at least three words; a line with `# prose: off` is left out. In comments and docstrings only
+the words that no sentence may begin with are looked for.
 
 docs/contributing/style.md says why.
 """
 
 import ast
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +30,7 @@ PAGES = (
 )
 SOURCES = ("src/cpythonplus", "lint/src", "sites/src")
 
+KINDS = (".c", ".h", ".py")
 LEAST_WORDS = 3  # of a literal that is text
 
 # A sentence begins behind the end of another one, or where a paragraph, an item or a cell does.
@@ -51,6 +55,12 @@ BANNED = (
     (r"\bper cent\b", "percent, %"),
     (r"\b(?:is|are) said to be so\b", "is reported"),
 )
+# A sentence of a comment names its subject; these words begin one without.
+_HEAD = re.compile(
+    r"(?:\A|(?<=[.;:!?]\s)|(?<=[.;:!?]\s\s))(?:Where|Who|Whoever|What|Of|That of)\s(?=[a-z])"
+)
+_NO_SUBJECT = "begin with the subject: the thread, the tasklet, the caller"
+_C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BANNED = [(re.compile(pattern.replace(" ", r"\s+")), advice) for pattern, advice in BANNED]
 
 _QUOTED = re.compile(
@@ -112,6 +122,37 @@ def in_source(file: str, text: str) -> list[Hit]:
     return sorted(set(hits), key=lambda hit: hit.line)
 
 
+def _c_comments(text: str) -> Iterator[tuple[int, str]]:
+    for match in _C_COMMENT.finditer(text):
+        lines = match[0][2:-2].split("\n")
+        words = "\n".join(line.strip().removeprefix("*").strip() for line in lines)
+        yield 1 + text.count("\n", 0, match.start()), words
+
+
+def _python_comments(text: str) -> Iterator[tuple[int, str]]:
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string.lstrip("# ")
+    for node in _docstrings(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def in_comments(file: str, text: str) -> list[Hit]:
+    """Look at the comments and docstrings of a file in Python or C."""
+    read = _python_comments if file.endswith(".py") else _c_comments
+    return [
+        Hit(file, line + words.count("\n", 0, match.start()), match[0], _NO_SUBJECT)
+        for line, words in read(text)
+        for match in _HEAD.finditer(words)
+    ]
+
+
+def _commented() -> Iterator[Path]:
+    for name in SOURCES:
+        yield from sorted(each for each in (ROOT / name).rglob("*.[chp]*") if each.suffix in KINDS)
+
+
 def _files() -> Iterator[Path]:
     for name in (*PAGES, *SOURCES):
         path = ROOT / name
@@ -145,6 +186,8 @@ def main(arguments: list[str]) -> int:
         hits = in_files([Path(name) for name in arguments])
     else:
         hits = in_files(list(_files())) + in_c_messages()
+        for path in _commented():
+            hits += in_comments(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     print("\n".join(map(str, hits)), end="\n" if hits else "")
     return 1 if hits else 0
 

@@ -48,7 +48,7 @@ _CALL = re.compile(r"\w+\(\w*\)")
 # The list in which it ends on the page says as much.
 _TITLE = re.compile(r"^(?:Args|Attributes): ")
 # Sentences that do not belong to the last of the entries in front of them.
-_AFTER_ENTRIES = re.compile(r" (?=(?:Raises|Returns|What is not given) )")
+_AFTER_ENTRIES = re.compile(r" (?=(?:Raises|Returns|A (?:limit|field) that is not given) )")
 _STARS: dict[object, str] = {
     inspect.Parameter.VAR_POSITIONAL: "*",
     inspect.Parameter.VAR_KEYWORD: "**",

@@ -63,7 +63,7 @@ static PyModuleDef_Slot native_slots[] = {
     {0, NULL},
 };
 
-/* That of threads comes first: plus_threads_state() looks for it there. */
+/* `threads` comes first: plus_threads_state() looks for it there. */
 struct native_state {
     struct plus_threads_state threads;
     struct plus_compact_state compact;

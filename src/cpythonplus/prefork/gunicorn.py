@@ -26,8 +26,8 @@ _OFF = skipped(__name__)
 def configure(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     """Choose what the server does beside sharing its memory: the fields of `prefork.Options`.
 
-    What is not given is what the environment says.  Raises ValueError for a wrong value, TypeError
-    for an unknown option.
+    A field that is not given is what the environment says.  Raises ValueError for a wrong value,
+    TypeError for an unknown option.
     """
     if _OFF:
         replace(read("gunicorn"), **options)

@@ -340,7 +340,7 @@ def _more_of(examination: Examination) -> Iterator[Statement]:
         pid = size(target, "pid") if known(target, "pid") else "PID"
         yield Statement(
             f"There are {more:,} more descriptors: {_listed(kinds)}.",
-            remedy="They are opened and not closed. What they are:",
+            remedy="They are opened and not closed. This lists them:",
             command=f"ls -l /proc/{pid}/fd",
             matters=True,
         )

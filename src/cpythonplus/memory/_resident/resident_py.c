@@ -238,11 +238,11 @@ PyMethodDef plus_memory_resident_methods[] = {
          "own: namespaces of the modules that examinations have brought, by name.\n"
          "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
          "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
-         "held, blocks, bytes and bytes held back by what is of `own`). Of an arena: start, end, "
+         "held, blocks, bytes and bytes held back by what is of `own`). A row of arenas has start, end, "
          "blocks taken, bytes in memory that are live, overhead,\n"
          "free, in empty pools.\n"
-         "Of a pin: type or None, whether they are objects, blocks, bytes, bytes held back, an\n"
-         "example. Of an owner: the block's start, the object, whether it is of `own`.")},
+         "A row of pins has type or None, whether they are objects, blocks, bytes, bytes held back, an\n"
+         "example. A row of owners has the block's start, the object, whether it is of `own`.")},
     {"memory_c_heap", memory_c_heap, METH_VARARGS,
      PyDoc_STR(
          "memory_c_heap($module, start, end, is_main, hold, /)\n--\n\n"
@@ -250,7 +250,7 @@ PyMethodDef plus_memory_resident_methods[] = {
          "is_main: the main heap, else one of another arena that begins at `start` and ends\n"
          "before `end`; hold: keep the GIL. (end, bytes in memory that are used, in threads'\n"
          "caches, free, at the top, those that malloc_trim can give back, the last chunks, ns\n"
-         "that the GIL was held). Of a chunk, the topmost first: address, bytes, bytes free "
+         "that the GIL was held). A chunk, the topmost first, has address, bytes, bytes free "
          "directly\n"
          "below it, whether it is in a thread's cache.")},
     {"memory_large_blocks", memory_large_blocks, METH_VARARGS,

@@ -32,8 +32,8 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     also through `pty.fork`.  With CPYTHONPLUS_DISABLE set it does nothing.
 
     Args:
-        options: fields of `Options`; what is not given is what the environment says.  `gil` and
-            `threads` are off unless asked for.
+        options: fields of `Options`; a field that is not given is what the environment says.
+            `gil` and `threads` are off unless asked for.
 
     Raises ValueError for a wrong value or for an option that a plain fork cannot have, TypeError
     for an unknown option.

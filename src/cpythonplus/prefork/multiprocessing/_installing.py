@@ -33,9 +33,9 @@ def install(**options: Any) -> None:  # noqa: ANN401  # each of its field's type
     that it preloads; so this has to be called before the first process is started, and after
     `set_forkserver_preload`.  Processes that are *spawned* share nothing: nothing is done there.
 
-    options: fields of `prefork.Options`; what is not given is what the environment says.  `gil` and
-    `threads` are off unless asked for, which is worth it for children with threads.  Callables do
-    not reach the fork server: give their names, as in "package.module:callable".
+    options: fields of `prefork.Options`; a field that is not given is what the environment says.
+    `gil` and `threads` are off unless asked for, which is worth it for children with threads.
+    Callables do not reach the fork server: give their names, as in "package.module:callable".
 
     Calling it again changes the options.  Raises ValueError for a wrong value or for an option that
     `multiprocessing` cannot have, TypeError for an unknown option.  If it cannot work a line is
