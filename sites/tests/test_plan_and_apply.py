@@ -289,6 +289,14 @@ def test_the_timer_loads_a_table_that_somebody_flushed_and_changes_none() -> Non
     assert machine.tables == meant
 
 
+def test_the_timer_loads_no_table_on_a_gateway_that_was_taken_down() -> None:
+    machine, wanted = gateway(), wants(EXAMPLE)
+    applied(machine, wanted)
+    machine.tables.clear()
+    live = replace(look(machine, wanted), devices={})
+    assert plan(wanted, live, endpoints_only=True).steps == ()
+
+
 @pytest.mark.parametrize("of_names", [False, True])
 def test_a_site_with_another_name_keeps_its_link(of_names: bool) -> None:
     """But where its preshared key comes from the names: the far gateway still has the old one."""

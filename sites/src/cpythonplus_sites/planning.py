@@ -301,8 +301,12 @@ class _Planner:
     def tables(self, *, flushed: bool = False) -> Iterator[Step]:
         """All; or, flushed: those that somebody took away, as `nft -f /etc/nftables.conf` does.
 
-        The timer loads them: what comes by ssh is not to stay unfiltered.
+        The timer loads them, so that packets from ssh links do not stay unfiltered.  A gateway that
+        was taken down has no interface of ours, and keeps none of our tables.
         """
+        ours = {*(x.interface for x in self.wanted.tunnels), *(x.device for x in self.wanted.ssh)}
+        if flushed and ours.isdisjoint(self.live.devices):
+            return
         for table in self.wanted.tables:
             there, meant = self.live.tables.get(table.title, (None, None))
             if there is not None and (flushed or meant in (None, there)):
