@@ -50,7 +50,7 @@ def test_a_value_and_an_exception_have_none() -> None:
 def test_an_enumeration_has_its_values() -> None:
     text = reference.documented("cpythonplus.prefork.Category")
     assert "class prefork.Category\n    NEW_PAGES = 'new pages'\n" in text
-    assert text.count("What a worker changed on a page") == 1
+    assert text.count("The kind of a change on a page") == 1
 
 
 def test_fields_of_a_docstring_become_a_list() -> None:

@@ -103,13 +103,15 @@ def test_an_old_worker_is_replaced_without_a_refused_request(tmp_path: Path, kin
         with Clients(server, keep_alive=kind == "gthread") as clients:
             until(
                 lambda: (
-                    server.metric("worker_restarts_total", reason="lifetime") >= 3
+                    (
+                        server.metric("worker_restarts_total", reason="lifetime") >= 3
+                        and len(clients.pids) >= 4  # a worker may come and go without a client
+                    )
                     or clients.failures
                 ),
                 "three replacements",
             )
         assert clients.failures == []
-        assert len(clients.pids) >= 4
         assert "has lived for long enough and is recycled" in server.output()
         assert server.metric("worker_restarts_total", reason="exit") == 0
         ended_well(server)
