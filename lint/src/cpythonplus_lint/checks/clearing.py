@@ -77,7 +77,7 @@ _Change = tuple[Edit, list[ast.stmt]]
 
 
 def _plain(asked: _Asked, block: list[ast.stmt]) -> _Change | None:
-    """`del last` behind the last statement that uses it, if nothing behind the assignment may raise.
+    """`del last` behind the last statement that uses it, if nothing between may raise.
 
     The statement with the assignment may raise: before the assignment, or in a way that a `try`
     behind it would not catch either.

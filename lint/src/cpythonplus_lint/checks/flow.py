@@ -285,9 +285,7 @@ class Flow:
     def _handler(
         self, handler: ast.ExceptHandler, thrown: State | None, raised: State | None
     ) -> Out:
-        """Run a handler. If it ends in `raise`, what is held only because a call may raise is lost.
-
-        """
+        """Run a handler. If it ends in `raise`, drop what is held only because a call may raise."""
         if thrown is None:
             return Out()
         domain = self._domain
