@@ -425,7 +425,7 @@ class _Judge:
         ]
 
     def _age_s(self, peers: Sequence[LivePeer]) -> float | None:
-        """The age of the youngest handshake. One in the future is ignored: the clock was set back."""
+        """The age of the youngest handshake; one in the future, after a clock step, is ignored."""
         now_s = self.machine.now_s()
         seen = [now_s - peer.handshake_s for peer in peers if peer.handshake_s]
         return min((max(0.0, age) for age in seen if age > -CLOCK_SLACK_S), default=None)

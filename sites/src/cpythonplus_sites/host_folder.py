@@ -81,7 +81,7 @@ class HostFolder:
 
     @property
     def trial_path(self) -> Path:
-        """The state of a trial: its limit, and whether a file was applied before (confirming.py)."""
+        """The state of a trial: its limit, and whether a file was applied before (confirming)."""
         return self.path / "unconfirmed.json"
 
     @property

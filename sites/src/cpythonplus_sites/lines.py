@@ -53,7 +53,7 @@ class Layout:
     _line_ends: list[int] = field(default_factory=list)
 
     def line(self, keys: Keys) -> int:
-        """The line (from 1) of a key; if the key is missing, that of the nearest table around it."""
+        """The line (from 1) of a key; if it is missing, that of the nearest table around it."""
         while keys and keys not in self._offsets:
             keys = keys[:-1]
         return self.line_at(self._offsets.get(keys, 0))

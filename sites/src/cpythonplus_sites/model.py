@@ -187,8 +187,7 @@ class Network:
         return self.link(name, target) or (self.link(name, through) if through else None)
 
     def routes_from(self, name: str) -> tuple[Route, ...]:
-        """The routes of the gateway of site `name` to all other sites, direct or through a third.
-        """
+        """The routes from site `name` to all other sites, directly or through a third one."""
         if name not in self._routes_by_site:
             self._routes_by_site[name] = tuple(self._routes(name))
         return self._routes_by_site[name]
