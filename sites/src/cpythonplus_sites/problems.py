@@ -40,7 +40,7 @@ class SiteFileError(Exception):
 
 
 def dotted(keys: Keys) -> str:
-    """The way to a value as text: `sites.paris.lan`, without indexes into arrays of tables."""
+    """The way to a value as text: `sites.paris.lan`, without the indexes of arrays."""
     return ".".join(printable(key) for key in keys if isinstance(key, str))
 
 
