@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site, Subnet
 
 PROTOCOL = 2
-"""The protocol of the kernel's own routes, not ours: systemd-networkd removes foreign routes without
-an interface (ManageForeignRoutes=, networkd.conf(5)), at its start and whenever it configures an
-interface, as at boot or when a cable is plugged in again. It leaves the kernel's routes alone. Our
-routes are recognised by their type and their metric."""
+"""The protocol of the kernel's own routes, not ours: systemd-networkd removes foreign routes that
+have no interface (ManageForeignRoutes=, networkd.conf(5)), at its start and whenever it configures
+an interface, as at boot or when a cable is plugged in again. It leaves the kernel's routes alone.
+Our routes are recognised by their type and their metric."""
 
 LEAST_METRIC = 2_000_000_000
 """A metric far above those of network managers (at most 20,000), and below 2**31."""

@@ -145,11 +145,11 @@ def _user(network: Network) -> RenderedFile:
 
 
 def _tun_template(network: Network, host: Host) -> RenderedFile:
-    """`add` fails where the device is there already, perhaps with ssh behind it: that is well.
+    """The unit of a tun device. `add` fails if the device exists, perhaps used by ssh: ignored.
 
-    Not `ip tuntap del` to stop: it fails while ssh or sshd holds the device, which then would stay.
+    The stop does not use `ip tuntap del`, which fails while ssh or sshd holds the device.
 
-    So do single routes of the batch, where somebody else has set one; the others come still.
+    A single route of the batch fails if somebody else has set it; the others are still set.
     """
     user = names.tunnel_user(network)
     batch = host.folder / "tun%i.batch"
