@@ -72,7 +72,7 @@ def open_file(path: Path) -> SiteFile:
 
 
 def examine(path: Path, text: str) -> tuple[FileStanzas, Layout, list[Wrong]]:
-    """The stanzas and layout of a text, and its problems. Raises SiteFileError if it is not TOML."""
+    """The stanzas, layout and problems of a text. Raises SiteFileError if it is not TOML."""
     data = parse(path, text)
     layout = scan(text)
     stanzas, wrong = read(data)
@@ -171,9 +171,10 @@ def write_keys(path: Path, changes: Mapping[str, Value], *, only_try: bool = Fal
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Hold the file's lock; yields its mode. The last holder of the lock may have replaced the file.
+    """Hold the file's lock; yields its mode.
 
-    So the lock is taken again until it is on the current file.
+    The last holder may have replaced the file: the lock is taken again until it is on the current
+    one.
     """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)

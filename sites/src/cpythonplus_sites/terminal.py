@@ -1,4 +1,4 @@
-"""The common part of the commands: output on the terminal, and wrong input as one line, status 2."""
+"""The common part of the commands: output, and wrong input as one line with status 2."""
 
 from __future__ import annotations
 

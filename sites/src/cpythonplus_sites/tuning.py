@@ -41,7 +41,7 @@ SETTINGS = {
     "net.ipv4.tcp_rmem": "4096 131072 33554432",
     "net.ipv4.tcp_wmem": "4096 16384 33554432",
 }
-"""The settings that helped: least, first and most bytes of a buffer; the most differs from LINUX."""
+"""The settings that helped: least, first and most bytes of a buffer; the most is not LINUX's."""
 
 
 def values(current: Mapping[str, str]) -> dict[str, str]:

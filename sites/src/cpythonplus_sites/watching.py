@@ -126,7 +126,10 @@ def _stuck(
     silent: Collection[str],
     answering: Collection[str],
 ) -> dict[str, Endpoint]:
-    """The endpoints of sites without a session; `wg` runs again, as pings may have started one."""
+    """The endpoints of sites that are silent or without a session.
+
+    `wg` runs again, as the pings may have started a session.
+    """
     now_s = machine.now_s()
     doubtful = [
         name
