@@ -140,11 +140,11 @@ def _free(scope: Scope) -> set[str]:
     return free_names(scope)
 
 
-# ---- what nobody reads --------------------------------------------------------------------------
+# ---- unread variables ---------------------------------------------------------------------------
 
 
 def _fix_unread(source: Source, function: Function, hits: list[Violation]) -> dict[Violation, Fix]:
-    """`kind, value, trace = sys.exc_info()` where value and trace are not read."""
+    """The fixes of `kind, value, trace = sys.exc_info()` if value and trace are not read."""
     found: dict[Violation, Fix] = {}
     places = {(hit.row, hit.column) for hit in hits if hit.code == "CYC102"}
     if not places:

@@ -24,7 +24,7 @@ ROUTERS_CHOICES = {
     "172.17.0.0/16": "the default of Docker",
 }
 LARGEST_MTU = 1440
-"""1500 bytes less IPv4, UDP and WireGuard's own 32; less 20 more where endpoints are IPv6."""
+"""1500 bytes less IPv4, UDP and WireGuard's own 32; IPv6 endpoints take 20 more."""
 
 
 def advise(file: FileStanzas) -> list[Wrong]:

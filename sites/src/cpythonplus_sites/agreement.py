@@ -84,7 +84,7 @@ def digest(text: str) -> int:
     return int.from_bytes(sha256(meaning.encode()).digest()[: _WORD_BITS // 8], "big")
 
 
-# ---- what is known here -------------------------------------------------------------------------
+# ---- the known files ----------------------------------------------------------------------------
 
 
 def read_known(text: str | None) -> dict[int, int]:
@@ -164,7 +164,7 @@ def exchange(
     return Agreement(Edition(own.digest, later[own.digest]), found)
 
 
-# ---- what is told and heard ---------------------------------------------------------------------
+# ---- messages between gateways ------------------------------------------------------------------
 
 
 def tell(machine: Machine, network: Network, name: str, own: Edition, sites: Iterable[str]) -> None:

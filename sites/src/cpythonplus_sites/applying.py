@@ -126,8 +126,8 @@ def apply(
 ) -> Outcome:
     """Make the gateway as it should be; `tell` is called with each step before it is done.
 
-    heard: what the timer's look found (watching.watch).
-    addresses: what `live.resolved` found before, so that no resolver is waited for here.
+    heard: the result of the timer's look (watching.watch).
+    addresses: the result of an earlier `live.resolved`, so that no resolver is waited for here.
 
     Stops at the first step that fails, unless that is optional. The steps before it are kept: each
     step leaves the gateway working, and the next run continues from there.

@@ -278,7 +278,7 @@ def read_chip(path: str, settings: Settings) -> "int | None":
     return value if settings.floor <= value <= settings.ceiling else None
 
 
-# ---- what is done -------------------------------------------------------------------------------
+# ---- the actions --------------------------------------------------------------------------------
 
 
 def save(

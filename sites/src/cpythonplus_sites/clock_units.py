@@ -56,7 +56,7 @@ class Conflict:
         return f"{self.what}: {self.effect}; {self.remedy}"
 
 
-# ---- what is installed --------------------------------------------------------------------------
+# ---- the installed files ------------------------------------------------------------------------
 
 
 def files(init: Init, python: str = PYTHON, place: PurePosixPath = PLACES[0]) -> tuple[File, ...]:
@@ -364,7 +364,7 @@ def init_of(root: Path) -> Init:
     return "sysv" if _exists(root / "etc/init.d/rcS") else "cron"
 
 
-# ---- what else sets the clock -------------------------------------------------------------------
+# ---- other programs that set the clock ----------------------------------------------------------
 
 
 def conflicts(root: Path) -> list[Conflict]:

@@ -166,7 +166,7 @@ class _Planner:
             self.record(self.wanted.written),
         ]
 
-    # ---- what has an old name -------------------------------------------------------------------
+    # ---- things with an old name ----------------------------------------------------------------
 
     def record(self, record: Record) -> Iterator[Step]:
         """Write the record: before anything is made, and after unwanted things are gone."""
@@ -200,7 +200,7 @@ class _Planner:
             return False
         return path.parent != Path(FOLDER) or MARK in there.text
 
-    # ---- what is not ours -----------------------------------------------------------------------
+    # ---- things of others -----------------------------------------------------------------------
 
     def strangers(self) -> Iterator[str]:
         """Interfaces of somebody else, with a name that one of ours should have."""

@@ -1,9 +1,9 @@
 """Pings of our own: many at once, each from a chosen address, through a chosen device, of any size.
 
-`ping -I DEVICE` was rejected: it hears only what comes back through the same device, and the far
-gateway may answer through another one (it judges its own direction, see fallback.py). So the device
-is named for each packet (IP_PKTINFO, ip(7); RFC 3542, 6.1), and the answer may come from anywhere.
-Nor has the ping of busybox a way to ask for packets that are not to be cut into fragments.
+`ping -I DEVICE` was rejected: it receives only packets from the same device, and the far gateway
+may answer through another one (it judges its own direction, see fallback.py). So each packet names
+its device (IP_PKTINFO, ip(7); RFC 3542, 6.1), and the answer may come through any. The ping of
+busybox also has no option against fragmentation.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def carrier(
     alive: Collection[tuple[str, str]],
     current: str | None = None,
 ) -> str:
-    """The interface that the routes to what lies behind site `peer` should go through.
+    """The interface for the routes to the subnets behind site `peer`.
 
     alive: interface and public key of the sessions that are younger than FRESH_S seconds.
     current: the interface that the routes have now. Raises KeyError for an unknown peer.

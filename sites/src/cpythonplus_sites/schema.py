@@ -34,7 +34,7 @@ TUNNEL_NUMBER = values.whole_number(0, TUNNEL_NUMBER_HIGH)
 PORT = values.whole_number(1, PORT_HIGH)
 
 Reader = Callable[[object], object]
-"""Takes any TOML value and returns what it means, never None, or raises ValueError."""
+"""A reader takes any TOML value and returns its meaning, never None, or raises ValueError."""
 
 
 class Key(NamedTuple):

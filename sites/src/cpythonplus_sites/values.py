@@ -29,7 +29,7 @@ HOST_LENGTH = 253
 SHOWN_BITS = 256
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
-_INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # what wg-quick takes
+_INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # as in wg-quick
 _SUBNET = re.compile(r"(?P<address>[0-9A-Fa-f:.]+)/(?P<length>[0-9]{1,3})")
 _LEADING_ZERO = re.compile(r"(?:^|[.:])0[0-9]+(?=\.)|\.0[0-9]+$")
 _HOST = re.compile(

@@ -171,7 +171,7 @@ def _changed(block: list[ast.stmt], statements: list[ast.stmt]) -> Iterator[None
         block[:] = before
 
 
-# ---- where --------------------------------------------------------------------------------------
+# ---- the block ----------------------------------------------------------------------------------
 
 
 def _blocks_of(node: FunctionNode, names: set[str]) -> list[list[ast.stmt]]:
@@ -246,7 +246,7 @@ def _names_in(targets: Sequence[ast.expr]) -> set[str]:
     return found
 
 
-# ---- what ---------------------------------------------------------------------------------------
+# ---- the clearing statements --------------------------------------------------------------------
 
 
 def _clearing(
@@ -286,7 +286,7 @@ def _unbound_somewhere(node: FunctionNode) -> set[str]:
     return found
 
 
-# ---- how ----------------------------------------------------------------------------------------
+# ---- the edit -----------------------------------------------------------------------------------
 
 
 def _edit(
@@ -354,7 +354,7 @@ def _stand_alone(source: Source, statements: list[ast.stmt], first: int, last: i
     return begins and not continued and (not tail or tail.startswith("#"))
 
 
-# ---- whether it is right ------------------------------------------------------------------------
+# ---- the check of the new text ------------------------------------------------------------------
 
 
 def _new_text(source: Source, node: FunctionNode, edit: Edit) -> str:

@@ -66,7 +66,7 @@ class Keeping:
     about: About = field(default_factory=About)
     handling: int = 0
 
-    # ---- what an expression holds ---------------------------------------------------------------
+    # ---- the values that an expression holds ----------------------------------------------------
 
     def held(self, expression: ast.expr, state: State) -> str:  # noqa: PLR0911  # a table
         """The kind of object that a reference to the expression's value keeps; '' for nothing."""

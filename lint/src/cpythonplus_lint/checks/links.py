@@ -68,7 +68,7 @@ def check(source: Source) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """A method's names for its object, and for what refers to it."""
+    """A method's names for its object, and for functions that refer to the object."""
 
     itself: str
     methods: frozenset[str]

@@ -53,7 +53,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def find(options: argparse.Namespace) -> Gateway:
-    """Read the file and this host's keys; changes nothing. Raises what `plain_errors` converts."""
+    """Read the file and this host's keys; changes nothing. Raises the errors of `plain_errors`."""
     path = common.path_of_file(options)
     network = load(path)
     folder = HostFolder(Path(options.host_dir).absolute())

@@ -47,7 +47,7 @@ def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
     start, every few seconds.
     """
     unit, device = names.wireguard_unit(site), word(site.interface)
-    options = ["--endpoints-only", "--yes"]  # which site this is tells its key, whatever its name
+    options = ["--endpoints-only", "--yes"]  # the key identifies the site, not its name
     places = ["--file", host.folder / "sites.toml", "--host-dir", host.folder]
     words = [*host.program, "apply", *options, *places]
     back = f"ip link show dev {device} >/dev/null 2>&1 || systemctl try-restart {unit}"
