@@ -77,10 +77,10 @@ _Change = tuple[Edit, list[ast.stmt]]
 
 
 def _plain(asked: _Asked, block: list[ast.stmt]) -> _Change | None:
-    """`del last` behind the last statement that uses it, if nothing between may raise.
+    """`del last` behind its last use, if no statement from the assignment to there may raise.
 
-    The statement with the assignment may raise: before the assignment, or in a way that a `try`
-    behind it would not catch either.
+    The statement with the assignment itself may raise: before the assignment, or in a way that a
+    `try` behind it would not catch either.
     """
     speaking = [at for at, one in enumerate(block) if _speaks_of(one, set(asked.names))]
     giving = next((at for at in speaking if not _gives_constant(block[at])), len(block))
@@ -124,7 +124,7 @@ def _attempted(block: list[ast.stmt], start: int, final: list[ast.stmt]) -> list
 
 
 def _start(block: list[ast.stmt], names: set[str], does: Callable[[int], bool]) -> int | None:
-    """The index of the last statement at which `try` may begin; None if it would move too much.
+    """The index at which `try` begins, as late as suffices; None if it would move too much.
 
     The next exit behind the statement that stores into the variable is tried first, because each
     call of `does` analyses the function again.

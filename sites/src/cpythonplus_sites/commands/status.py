@@ -105,7 +105,7 @@ def table(found: Sequence[Reach]) -> str:
 def said(found: Sequence[Reach], *, brief: bool = False) -> list[str]:
     """The lines for each site: cause and side of a fault, or that it is reached.
 
-    brief: leave out the sites that are reached.
+    brief: without the lines that say that a site is reached.
     """
     lines = []
     for reach in found:
