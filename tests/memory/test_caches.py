@@ -25,8 +25,8 @@ SIZE = 1000
 
 
 def row(name: str) -> Cache | None:
-    rows = find_rows()[0]
-    return next((row for row in rows if f".{row.name}".endswith((f".{name}", f" {name}"))), None)
+    end = f".{name.removeprefix('.')}"
+    return next((each for each in find_rows()[0] if f".{each.name}".endswith(end)), None)
 
 
 @functools.lru_cache(maxsize=64)

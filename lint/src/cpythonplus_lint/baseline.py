@@ -1,8 +1,8 @@
 """Hits that a project already has, in a file of its own, so that only new ones fail.
 
-An entry is what stays when lines move and code is laid out anew: file, rule, function, and the
-line's text without its blanks. Equal ones are counted. Line numbers are not kept: they would change
-with every edit above them.
+An entry has what stays when lines move or code is reformatted: file, rule, function, and the
+line's text without its blanks. Equal entries are counted. Line numbers are not kept: they would
+change with every edit above them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     """A hit, whatever line it is in."""
 
     file: str
-    """Relative to the folder that the baseline is in, with slashes."""
+    """The path relative to the baseline's folder, with slashes."""
     code: str
     function: str
     line: str
@@ -40,17 +40,17 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What a baseline leaves of a run."""
+    """The results of a run, compared with a baseline."""
 
     results: list[FileResult]
-    """Without the hits that are in the baseline."""
+    """The results without the hits that are in the baseline."""
     left_out: int
     gone: list[Entry]
-    """Entries of files that were checked, or are no more, without a hit that fits."""
+    """Entries without a matching hit, of files that were checked or no longer exist."""
 
 
 class Baseline:
-    """The entries of one file, and how often there is each."""
+    """The entries of one baseline file, each with its count."""
 
     def __init__(self, path: str, counts: Counter[Entry] | None = None) -> None:
         self.path = path
@@ -58,7 +58,7 @@ class Baseline:
         self._folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
 
     def compared(self, results: Iterable[FileResult], codes: Collection[str]) -> Compared:
-        """Leave out what is in the baseline: of equal hits the first ones, as many as it has.
+        """Leave out the hits that are in the baseline: of n equal entries, the first n hits.
 
         codes: the rules that were asked for; entries of others are not gone.
         """
@@ -81,7 +81,7 @@ class Baseline:
         return Compared(kept, left_out, sorted(e for e in left.elements() if not stays(e)))
 
     def updated(self, results: Sequence[FileResult], codes: Collection[str]) -> Baseline:
-        """Return a baseline with the hits of a run, and the entries that it says nothing about."""
+        """Return a baseline with the hits of a run, and the entries that the run did not judge."""
         stays = self._unjudged(results, codes)
         counts = Counter({entry: n for entry, n in self.counts.items() if stays(entry)})
         for result in results:
@@ -112,21 +112,21 @@ class Baseline:
 
 @dataclass(frozen=True, slots=True)
 class _Unjudged:
-    """Whether a run tells nothing about an entry: another rule, or a file that was not read."""
+    """Whether a run did not judge an entry: its rule, or its existing file, was not checked."""
 
     folder: str
     read: frozenset[str]
     codes: frozenset[str]
 
     def __call__(self, entry: Entry) -> bool:
-        is_there = entry.file in self.read or not os.path.exists(  # noqa: PTH110  # False also where it may not be looked at
+        is_there = entry.file in self.read or not os.path.exists(  # noqa: PTH110  # False also if permission is denied
             os.path.join(self.folder, entry.file)  # noqa: PTH118
         )
         return entry.code not in self.codes or not is_there
 
 
 def identity(hit: Violation, line: str) -> tuple[str, str, str]:
-    """Rule, function and line of a hit, as they are in another layout too."""
+    """Rule, function and line of a hit, without what a reformatting changes."""
     return hit.code, hit.inside, "".join(line.split())
 
 

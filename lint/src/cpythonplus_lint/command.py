@@ -148,7 +148,7 @@ def _check(options: argparse.Namespace, selection: lint.Selection) -> int:
 
 
 def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
-    """Check standard input. With --fix, the fixed text is printed and the report told apart."""
+    """Check standard input. With --fix, print the fixed text, and the report on standard error."""
     name = options.stdin_filename or STDIN
     if sys.stdin is None:
         raise UsageError("standard input is closed")
@@ -169,7 +169,7 @@ def _check_stdin(options: argparse.Namespace, selection: lint.Selection) -> int:
 
 
 def _baseline(options: argparse.Namespace) -> lint.Baseline | None:
-    """The baseline that was asked for; one that is to be written need not be there."""
+    """The baseline that the options name; if it is to be written, it need not exist."""
     if options.baseline is None:
         return None
     if options.write_baseline and not os.path.lexists(options.baseline):
@@ -234,7 +234,7 @@ def _report(options: argparse.Namespace, results: list[lint.FileResult]) -> str:
 
 
 def _status(options: argparse.Namespace, results: list[lint.FileResult]) -> int:
-    """A file that cannot be read is status 1 even with --exit-zero."""
+    """The exit status; a file that cannot be read gives 1 even with --exit-zero."""
     unread = any(result.problem is not None for result in results)
     found = any(result.violations for result in results) and not options.exit_zero
     return int(unread or found)

@@ -1,4 +1,4 @@
-"""Which files are checked."""
+"""The search for the files to check."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pathlib import Path
 LEFT_OUT = frozenset(
     {"__pycache__", "__pypackages__", "_build", "node_modules", "site-packages", "venv"}
 )
-"""Folders that are not gone into; hidden ones, and environments by their `pyvenv.cfg`, neither."""
+"""Folders that are skipped, as are hidden ones and environments (with a `pyvenv.cfg`)."""
 
 
 class NoSuchPathError(Exception):
-    """A path that was asked for is not there."""
+    """A path that was named does not exist."""
 
 
 def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
     """Return the Python files that are named and those in the folders that are named, sorted.
 
-    A file that is named is taken whatever its name; a folder that is named is gone into whatever
-    its name. exclude: patterns for paths, or for one name on the way. Raises NoSuchPathError.
+    A named file is taken, and a named folder is searched, whatever its name is.
+    exclude: patterns for paths, or for one name on the way. Raises NoSuchPathError.
     """
     found: dict[str, str] = {}
     for path in paths:
@@ -36,7 +36,7 @@ def find(paths: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether a path is a folder. What cannot be told is for the reading of it to complain of."""
+    """Whether a path is a folder; false on other errors of `stat`: reading reports them."""
     try:
         return stat.S_ISDIR(os.stat(path).st_mode)  # noqa: PTH116  # Path("") is a folder
     except (FileNotFoundError, NotADirectoryError):
@@ -46,9 +46,9 @@ def _is_folder(path: str) -> bool:
 
 
 def _inside(folder: str, exclude: Sequence[str]) -> Iterator[str]:
-    """The files of a folder. Links to folders are followed, once each: there may be a loop."""
+    """The files of a folder. Each link to a folder is followed once, as there may be a loop."""
     seen: set[tuple[int, int]] = set()
-    # To be told about as files that cannot be read. Paths: the errors would keep this frame.
+    # These are reported as files that cannot be read. The OSErrors would keep this frame alive.
     unread: list[str] = []
 
     def note(error: OSError) -> None:
@@ -76,7 +76,7 @@ def _inside(folder: str, exclude: Sequence[str]) -> Iterator[str]:
 
 
 def _may_be_read(path: str) -> bool:
-    """Whether reading ends: a pipe has no end. What is gone is to be told about."""
+    """Whether a file is a regular one: a pipe may have no end. A missing file is reported later."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)  # noqa: PTH116  # tens of thousands of them
     except OSError:
@@ -87,7 +87,7 @@ def _is_entered(base: str, name: str, exclude: Sequence[str]) -> bool:
     if name.startswith(".") or name in LEFT_OUT:
         return False
     path = Path(base, name)
-    # Not Path.exists(), which raises where one may not look.
+    # Path.exists() raises if permission is denied.
     is_environment = os.path.exists(path / "pyvenv.cfg")  # noqa: PTH110
     return not is_environment and not _is_excluded(str(path), exclude)
 

@@ -1,4 +1,4 @@
-"""Which hits can be fixed without changing what the code does, and how."""
+"""The fixes of hits that can be fixed without changing what the code does."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fixed(source: Source, violations: Iterable[Violation]) -> tuple[str, int]:
 
 
 def fixes(source: Source, violations: Sequence[Violation]) -> dict[Violation, Fix]:
-    """Return the hits that can be fixed, with how."""
+    """Return the hits that can be fixed, with their fixes."""
     around = Around(source)
     found: dict[Violation, Fix] = {}
     for function, about_it in _by_function(source, violations):
@@ -48,7 +48,7 @@ def fixes(source: Source, violations: Sequence[Violation]) -> dict[Violation, Fi
             (closures.CODES, _fix_closure),
         ):
             hits = [hit for hit in own if hit.code in codes and hit.code != "CYC203"]
-            # An edit of the whole function would overlap with the one of a line.
+            # An edit of the whole function would overlap with that of one line.
             answer = fix(source, function, hits) if hits and not unread else None
             if answer is not None:
                 found.update(dict.fromkeys(answer[0], answer[1]))
@@ -58,7 +58,7 @@ def fixes(source: Source, violations: Sequence[Violation]) -> dict[Violation, Fi
 def _by_function(
     source: Source, violations: Sequence[Violation]
 ) -> Iterable[tuple[Function, list[Violation]]]:
-    """The hits, by the functions whose variables they are about."""
+    """The hits, grouped by the functions whose variables they concern."""
     later = sorted(source.functions, key=lambda one: -one.node.lineno)
     around: list[Function] = []
     found: dict[int, tuple[Function, list[Violation]]] = {}
@@ -67,7 +67,7 @@ def _by_function(
             _leave(around, later[-1].node.lineno)
             around.append(later.pop())
         _leave(around, hit.row)
-        # A hit on a definition is about the variable of the function that the definition is in.
+        # A hit on a definition concerns a variable of the function that contains the definition.
         for one in reversed(around):
             if (hit.row, hit.column) != (one.node.lineno, one.node.col_offset):
                 found.setdefault(id(one), (one, []))[1].append(hit)
@@ -87,7 +87,7 @@ def _fix_exceptions(
     around: Around, source: Source, function: Function, hits: list[Violation]
 ) -> tuple[list[Violation], Fix] | None:
     origins = exceptions.kept(source, function, around)
-    # What is not asked for, or silenced by a comment, stays as it is.
+    # Hits of rules that are not selected, or silenced by a comment, are not fixed.
     asked = {(hit.row, hit.column, hit.code) for hit in hits}
     reported = {_variable(origin) for origin in origins if _place(origin) in asked}
     names = sorted(_clearable(function, origins) & reported)
@@ -106,7 +106,7 @@ def _fix_exceptions(
 
 
 def _variable(origin: Origin) -> str:
-    """The variable that holds what is kept; '' where that is an attribute or an item."""
+    """The variable that holds the kept object; '' if an attribute or an item holds it."""
     name = origin.path.removesuffix("[]")
     return name if name.isidentifier() else ""
 
@@ -116,7 +116,7 @@ def _place(origin: Origin) -> tuple[int, int, str]:
 
 
 def _clearable(function: Function, origins: set[Origin]) -> set[str]:
-    """The variables whose end ends the cycle. A container that was handed in lives on outside."""
+    """The variables whose deletion breaks the cycle. A container parameter lives on outside."""
     handed_in = {argument.arg for argument in parameters(function.node.args)}
     lasting = {_variable(origin) for origin in origins if origin.code == "CYC103"} & handed_in
     names = {_variable(origin) for origin in origins} - {""} - lasting
@@ -124,7 +124,7 @@ def _clearable(function: Function, origins: set[Origin]) -> set[str]:
 
 
 def _own(node: FunctionNode) -> set[str]:
-    """The variables that nobody sees but the function itself."""
+    """The variables that only the function itself can see."""
     names = names_of(node)
     if names.loaded & _LOOKING:
         return set()
@@ -132,19 +132,19 @@ def _own(node: FunctionNode) -> set[str]:
 
 
 def _free(scope: Scope) -> set[str]:
-    """What an inner scope may take from outside later, when the next statement has begun."""
+    """The outer names that an inner scope may still read after its statement has ended."""
     if isinstance(scope, COMPREHENSIONS) and not isinstance(scope, ast.GeneratorExp):
-        # It is over by then, but not what it made: a lambda, another generator.
+        # The comprehension has ended by then, but a lambda or generator that it made has not.
         names = names_of(scope)
         return set().union(*map(_free, names.inner)) - names.bound
     return free_names(scope)
 
 
-# ---- what nobody reads --------------------------------------------------------------------------
+# ---- unread variables ---------------------------------------------------------------------------
 
 
 def _fix_unread(source: Source, function: Function, hits: list[Violation]) -> dict[Violation, Fix]:
-    """`kind, value, trace = sys.exc_info()` where value and trace are not read."""
+    """The fixes of `kind, value, trace = sys.exc_info()` if value and trace are not read."""
     found: dict[Violation, Fix] = {}
     places = {(hit.row, hit.column) for hit in hits if hit.code == "CYC102"}
     if not places:
@@ -174,7 +174,7 @@ def _fix_unread(source: Source, function: Function, hits: list[Violation]) -> di
 
 
 def _used(node: FunctionNode) -> set[str]:
-    """The variables that must have a value: read, deleted, or added to."""
+    """The variables that must have a value because they are read, deleted, or added to."""
     found: set[str] = set()
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and not isinstance(one.ctx, ast.Store):
@@ -214,16 +214,16 @@ def _fix_closure(
 
 
 class _Uses:
-    """How a function uses the names of the functions that are made in it."""
+    """The uses that a function makes of the names of its inner functions."""
 
     def __init__(self, node: FunctionNode) -> None:
         names = names_of(node)
         self.looks = bool(names.loaded & _LOOKING) or _is_generator(node)
-        """Whether it may reach them in another way, or later."""
+        """Whether the function may reach the names in another way, or later."""
         self.taken = Counter(name for one in names.inner for name in _free(one))
-        """How many inner scopes take a name from outside."""
+        """The number of inner scopes that take a name from outside."""
         self.handed_on: Counter[str] = Counter()
-        """How often a name is loaded but for a call; a walk meets the name that is called, too."""
+        """The number of loads of a name other than for a call."""
         for one in ast.walk(node):
             if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
                 self.handed_on[one.func.id] -= 1
@@ -232,9 +232,10 @@ class _Uses:
 
 
 def _is_only_called(outer: _Uses, inner: ast.AST) -> bool:
-    """Whether an inner function is called by the outer one and by itself, at once, and no more.
+    """Whether an inner function is only called, by the outer one and by itself, and never later.
 
-    A generator runs later, a lambda too; what is returned or handed on may be called later.
+    A generator or a lambda runs later; a function that is returned or passed on may be called
+    later.
     """
     if not isinstance(inner, ast.FunctionDef) or inner.decorator_list:
         return False

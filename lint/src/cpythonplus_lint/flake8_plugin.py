@@ -14,7 +14,7 @@ _ALL = Selection(select=("ALL",))
 
 
 class Plugin:
-    """What flake8 makes for each file; it leaves out itself what is not selected."""
+    """The object that flake8 makes for each file; flake8 itself drops the unselected hits."""
 
     name = "cpythonplus-lint"
     version = package_version()
@@ -24,7 +24,7 @@ class Plugin:
 
     @staticmethod
     def add_options(manager: Any) -> None:  # noqa: ANN401  # flake8 need not be installed
-        """Leave out by default what `cpythonplus-lint` leaves out."""
+        """Ignore by default the rules that `cpythonplus-lint` does not select by default."""
         manager.extend_default_ignore(
             [rule.code for rule in RULES.values() if not rule.on_by_default]
         )

@@ -1,4 +1,4 @@
-"""What the rules hand on: hits, and edits that would put them right."""
+"""The results of the rules: hits, and edits that would fix them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """An edit that keeps what the code does; hits with equal fixes are fixed by the one edit."""
+    """An edit that keeps the code's behaviour; hits with equal fixes are fixed by the one edit."""
 
     message: str
     edit: Edit
@@ -34,12 +34,12 @@ class Violation:
     end_column: int
     fix: Fix | None = field(default=None, compare=False)
     inside: str = field(default="", compare=False)
-    """The function that it is in, as `Client.read`; '' for none."""
+    """The function that contains the hit, as `Client.read`; '' for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a file could not be checked: one line, without the path."""
+    """The reason why a file could not be checked: one line, without the path."""
 
     row: int
     column: int

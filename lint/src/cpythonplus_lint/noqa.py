@@ -1,4 +1,4 @@
-"""`# noqa` comments: which hits a file does not want to hear of."""
+"""`# noqa` comments, by which a file silences hits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FILE = re.compile(
 
 
 def wanted(source: Source, violations: Iterable[Violation]) -> list[Violation]:
-    """Leave out what comments of the file say to leave out."""
+    """Return the hits that no comment of the file silences."""
     found = list(violations)
     if not found or "noqa" not in source.text.lower():
         return found
@@ -43,5 +43,5 @@ def _codes(text: str) -> set[str]:
 
 
 def _is_one_of(code: str, codes: set[str]) -> bool:
-    """A code as `CYC1` stands for all that begin so, as flake8 has it."""
+    """Whether a code is listed; `CYC1` stands for all codes with that prefix, as in flake8."""
     return any(code.startswith(one) for one in codes)

@@ -33,11 +33,11 @@ class _Entry(NamedTuple):
     end: tuple[int, int] | None = None
     fix: Fix | None = None
     identity: tuple[str, str, str] = ("", "", "")
-    """What stays of it when lines move."""
+    """The part of the entry that stays the same when lines move."""
 
 
 def _entries(results: Iterable[FileResult]) -> Iterator[_Entry]:
-    """What every form tells, in its order."""
+    """The entries that every format reports, in order."""
     for result in results:
         path, problem = result.path, result.problem
         if problem is not None:
@@ -78,7 +78,7 @@ def _closing(entries: Sequence[_Entry], fixed: int) -> Iterator[str]:
 
 
 def baseline_notes(found: Compared, path: str) -> str:
-    """What a baseline left out, and what of it is gone; a line each."""
+    """The number of hits that a baseline left out, and its gone entries, a line each."""
     lines = []
     if found.left_out:
         verb = "is" if found.left_out == 1 else "are"
@@ -111,7 +111,7 @@ def _name(code: str) -> str:
 
 
 def character(line: str, column: int) -> int:
-    """The column from 1 in characters, for one from 0 in UTF-8 bytes."""
+    """The column in characters from 1, for a column in UTF-8 bytes from 0."""
     return len(line.encode("utf-8", "surrogatepass")[:column].decode("utf-8", "replace")) + 1
 
 
@@ -160,9 +160,9 @@ def _absolute(path: str) -> str:
 def as_sarif(results: Iterable[FileResult]) -> str:
     """One run of SARIF 2.1.0, as code hosts read it.
 
-    Paths are relative to the current folder, which is the repository's where a code host asks for
-    it. A fingerprint stays when lines move: file, rule, function, the line's text, and which of
-    those that are equal in that.
+    Paths are relative to the current folder; code hosts run this in the repository's root. A
+    fingerprint stays the same when lines move: it has file, rule, function, the line's text, and a
+    number among the hits that are equal in all of these.
     """
     seen: Counter[tuple[str, ...]] = Counter()
     found = [_sarif_result(entry, seen) for entry in _entries(results)]
@@ -215,7 +215,7 @@ def _sarif_result(entry: _Entry, seen: Counter[tuple[str, ...]]) -> dict[str, An
 
 
 def _artifact(path: str) -> dict[str, str]:
-    """Where a file is: below the current folder, or by its whole address."""
+    """The location of a file: a path below the current folder, or a whole URI."""
     if path == "-":
         return {"uri": "stdin"}
     whole = Path(os.path.abspath(path))  # noqa: PTH100  # resolve() would follow links

@@ -1,4 +1,4 @@
-"""The rules by their codes, and which of them are asked for."""
+"""The rules by their codes, and the selection of rules for a run."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 PREFIX = "CYC"
 SYNTAX_ERROR = "invalid-syntax"
-"""In place of a code where a file cannot be read; no selection leaves it out."""
+"""The code for a file that cannot be read; no selection leaves it out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a code stands for."""
+    """The rule of a code."""
 
     code: str
     name: str
@@ -19,7 +19,7 @@ class Rule:
     explanation: str
     on_by_default: bool = True
     fixable: str = ""
-    """When `--fix` puts it right; empty for never."""
+    """The condition under which `--fix` fixes a hit; empty for never."""
 
 
 _FIX = "where the variable is the function's own and no inner function uses it"
@@ -289,7 +289,7 @@ off unless selected.
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which rules are asked for. The longest prefix that fits a code decides, as in ruff."""
+    """The selected rules. The longest prefix that fits a code decides, as in ruff."""
 
     select: tuple[str, ...] = ()
     """Prefixes; empty for the rules that are on by default."""
@@ -297,7 +297,7 @@ class Selection:
     ignore: tuple[str, ...] = ()
 
     def codes(self) -> frozenset[str]:
-        """The codes of the rules that are asked for."""
+        """The codes of the selected rules."""
         return frozenset(code for code in RULES if self._has(code))
 
     def _has(self, code: str) -> bool:
@@ -308,7 +308,7 @@ class Selection:
 
 
 def _length(code: str, prefixes: tuple[str, ...]) -> int:
-    """The length of the longest of the prefixes that fits; `ALL` fits everything; -1 for none."""
+    """The length of the longest prefix that fits, -1 for none; `ALL` fits everything."""
     fitting = [0 if one == "ALL" else len(one) for one in prefixes if _fits(code, one)]
     return max(fitting, default=-1)
 

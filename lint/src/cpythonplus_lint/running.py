@@ -1,4 +1,4 @@
-"""Many files: read, checked, perhaps fixed, by as many processes as there are processors."""
+"""Runs over many files: reads, checks and perhaps fixes them, in one process per processor."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from cpythonplus_lint.rules import Selection
 _CHUNK = 50
 """Files that a worker process gets at a time."""
 _FEW = 100
-"""Up to here one process is quicker than starting others."""
+"""The number of files up to which one process is faster than several."""
 _NO_MEMORY = "cannot be checked: there is not enough memory"
 
 
 class WorkerEndedError(Exception):
-    """A process that checked files was killed: the system had no memory left, perhaps."""
+    """A worker process was killed, perhaps because the system ran out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileResult:
-    """What was found in one file, and what is left after fixing."""
+    """The hits in one file, or those that are left after fixing."""
 
     path: str
     violations: tuple[Violation, ...] = ()
     lines: tuple[str, ...] = ()
-    """For each violation the text of its first line: columns are counted in it."""
+    """The text of the first line of each violation; columns refer to it."""
     problem: Problem | None = None
     fixed: int = 0
 
 
 def check_file(path: str, selection: Selection, *, fix: bool = False) -> FileResult:
-    """Check one file; with `fix`, also write it back with what could be fixed.
+    """Check one file; with `fix`, also write it back with the fixes.
 
-    Whatever goes wrong is the file's problem: the others are still to be read.
+    Every error becomes a Problem of the file, so that the other files are still checked.
     """
     try:
         data = contents(path)
@@ -89,7 +89,7 @@ def _checked(data: bytes, name: str, selection: Selection, *, fix: bool) -> tupl
 def check_stdin(
     data: bytes, name: str, selection: Selection, *, fix: bool = False
 ) -> tuple[FileResult, bytes]:
-    """Check what does not stand in a file; returns also its bytes, with `fix` the fixed ones."""
+    """Check standard input; returns also its bytes, with `fix` the fixed ones."""
     try:
         with _uncollected():
             result, text = _checked(data, name, selection, fix=fix)
@@ -103,7 +103,7 @@ def check_stdin(
 
 
 def fix_text(text: str, path: str, selection: Selection) -> tuple[str, list[Violation], int]:
-    """Fix until nothing is left to fix; returns the new text, what is left, and the number."""
+    """Fix until no hit can be fixed; returns the new text, the hits left, and the number fixed."""
     total = 0
     source = Source(text, path)
     found = check(source, selection)
@@ -121,12 +121,12 @@ def _write(path: str, data: bytes, text: str) -> None:
     """Write a file's new text in its old encoding, all of it or nothing."""
     new = _encoded(data, text)
     if not os.access(path, os.W_OK):
-        # Another file in its place would get around that.
+        # Replacing the file would circumvent its permissions.
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     try:
         replace_file(path, new, mode=stat.S_IMODE(Path(path).stat().st_mode), keep_owner=True)
     except OSError as error:
-        error.filename = None  # which stands for a file that cannot be read
+        error.filename = None  # a filename marks a file that cannot be read
         raise
 
 
@@ -169,31 +169,31 @@ def check_files(
     except BrokenExecutor:
         raise WorkerEndedError from None
     finally:
-        # After Ctrl-C nobody waits for what has not begun.
+        # After Ctrl-C, chunks that have not begun are not waited for.
         pool.shutdown(cancel_futures=True)
 
 
 def _processors() -> int:
-    """As many as may be used; where that is not to be had (macOS), as many as there are."""
+    """The number of processors that may be used; on macOS, which does not say it, of all."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def _check_chunk(paths: Sequence[str], *, selection: Selection, fix: bool) -> list[FileResult]:
-    """What a worker process does with its files."""
+    """Check the files of one worker process's chunk."""
     return [check_file(path, selection, fix=fix) for path in paths]
 
 
 def _prepare() -> None:
-    """In a worker process: no collections, and Ctrl-C is the parent's to handle."""
+    """Prepare a worker process: no garbage collection, and the parent handles Ctrl-C."""
     gc.disable()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """No collections in this process: trees are large, and nothing that is made here is a cycle."""
+    """Disable garbage collection: trees are large, and no cycles are made here."""
     collecting = gc.isenabled()
     gc.disable()
     try:

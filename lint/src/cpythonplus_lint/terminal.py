@@ -1,4 +1,4 @@
-"""Text on the terminal, and wrong usage as one line with status 2."""
+"""Output on the terminal, and wrong usage as one line with status 2."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Parser(argparse.ArgumentParser):
 def show(text: str | bytes) -> int:
     """Print on standard output; returns the exit status to end with.
 
-    A reader that has gone away (`| head`) is no error. Characters of a text that a terminal would
-    take for a command, or that the stream's encoding does not have, are escaped. Bytes are those of
-    a file, and stay as they are.
+    A closed pipe (`| head`) is no error. Characters of a text that a terminal would take for a
+    command, or that the stream's encoding does not have, are escaped. Bytes are the contents of a
+    file, and are printed unchanged.
     """
     stream = sys.stdout
     if stream is None:
@@ -55,7 +55,7 @@ def show(text: str | bytes) -> int:
 def complain(message: str) -> int:
     """Write one line on standard error; returns the exit status for wrong usage.
 
-    The status also tells of the error when standard error is closed or broken.
+    The status reports the error even when standard error is closed or broken.
     """
     if sys.stderr is not None:
         line = visible(" ".join(message.splitlines()))  # a file's name in it may hold anything

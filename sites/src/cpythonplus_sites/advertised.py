@@ -1,10 +1,10 @@
 """Interfaces whose default route comes from router advertisements (RA), which forwarding would end.
 
 With `forwarding` on, Linux takes its host for a router, drops the default routes that it learnt
-from RAs, and takes no new ones: a gateway at an ordinary IPv6 connection cuts itself off. Unless
-accept_ra is 2 for the interface (Documentation/networking/ip-sysctl.rst).
+from RAs, and accepts no new ones, unless accept_ra is 2 for the interface
+(Documentation/networking/ip-sysctl.rst): a gateway at an ordinary IPv6 connection cuts itself off.
 
-Where NetworkManager or systemd-networkd read the advertisements, accept_ra is 0, and the kernel
+If NetworkManager or systemd-networkd read the advertisements, accept_ra is 0, and the kernel
 leaves their routes alone.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.machine import Machine
 
 RA_PROTOCOLS = ("9", "ra")
-"""As `ip` prints RTPROT_RA, with and without -N (linux/rtnetlink.h)."""
+"""RTPROT_RA as `ip` prints it, with and without -N (linux/rtnetlink.h)."""
 
 CONF = Path("/proc/sys/net/ipv6/conf")
 _ACCEPTED = re.compile(r"^-?net[./]ipv6[./]conf[./](\S+)[./]accept_ra\s*=\s*2\s*$", re.MULTILINE)
@@ -31,8 +31,8 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,15}")
 def interfaces(machine: Machine, before: Path) -> tuple[str, ...]:
     """The interfaces that need accept_ra = 2, sorted.
 
-    before: the file of sysctl.d that an earlier run wrote. What stands there stays: while the line
-    to the provider is down there is no such route, and the file must not change with that.
+    before: the file of sysctl.d that an earlier run wrote. Its interfaces are kept: while the line
+    to the provider is down, there is no such route, and the file must not change because of that.
     """
     kept = {name.replace("/", ".") for name in _ACCEPTED.findall(_text(machine, before))}
     found = {name for name in _with_default_route(machine) if _accepts(machine, name)}
@@ -40,7 +40,7 @@ def interfaces(machine: Machine, before: Path) -> tuple[str, ...]:
 
 
 def setting(interface: str) -> str:
-    """The name of the parameter in sysctl.d(5): with slashes, for eth0.7 has a dot of its own."""
+    """The name of the parameter in sysctl.d(5), with slashes, as eth0.7 contains a dot."""
     return f"net/ipv6/conf/{interface}/accept_ra"
 
 

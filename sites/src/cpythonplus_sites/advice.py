@@ -1,4 +1,4 @@
-"""What works, and is likely to be a mistake or to be missed later: warnings of `sites check`."""
+"""The warnings of `sites check`: values that work, but are probably a mistake or incomplete."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUTERS_CHOICES = {
     "172.17.0.0/16": "the default of Docker",
 }
 LARGEST_MTU = 1440
-"""1500 bytes less IPv4, UDP and WireGuard's own 32; less 20 more where endpoints are IPv6."""
+"""1500 bytes less IPv4, UDP and WireGuard's own 32; IPv6 endpoints take 20 more."""
 
 
 def advise(file: FileStanzas) -> list[Wrong]:
@@ -45,7 +45,7 @@ def keys(subject: Subject) -> Iterator[Wrong]:
 
 
 def ssh_keys(subject: Subject) -> Iterator[Wrong]:
-    """What a link over ssh needs besides a number: the caller's key, and that of the other host."""
+    """Links over ssh without the client's ssh_public_key or the server's ssh_host_key."""
     for ends, link in subject.linked.items():
         called = [name for name in ends if subject.sites[name].ssh_endpoint is not None]
         if not has_ssh(link) or not called:
@@ -62,7 +62,7 @@ def ssh_keys(subject: Subject) -> Iterator[Wrong]:
 
 
 def keepalives(subject: Subject) -> Iterator[Wrong]:
-    """Behind NAT, nobody can call in once the router has forgotten the last packet out."""
+    """Sites behind NAT without keepalive: the router forgets them, and nobody can call in."""
     silent = {
         name
         for ends, link in subject.linked.items()
@@ -79,7 +79,7 @@ def keepalives(subject: Subject) -> Iterator[Wrong]:
 
 
 def ranges(subject: Subject) -> Iterator[Wrong]:
-    """Subnets that others are likely to have as well, or that belong to others."""
+    """Subnets that other networks probably use as well, or that belong to others."""
     usual = {ip_network(subnet): words for subnet, words in ROUTERS_CHOICES.items()}
     for claim in claims(subject):
         for subnet, words in usual.items():
@@ -119,9 +119,9 @@ def addresses(subject: Subject) -> Iterator[Wrong]:
 def families(
     subject: Subject, found: Mapping[str, frozenset[int]] | None = None
 ) -> Iterator[Wrong]:
-    """Pairs of which the one is called by IPv4 alone, and the other by IPv6 alone.
+    """Pairs of sites of which one has an IPv4 endpoint only, and the other an IPv6 endpoint only.
 
-    found: the versions of IP of DNS names, by name; with it, only pairs with a name are told.
+    found: the versions of IP by DNS name; if given, only pairs with a DNS name are reported.
     """
     for ends, link in subject.linked.items():
         calls = [subject.sites[name].endpoint for name in ends]
@@ -157,7 +157,7 @@ def _endpoints(subject: Subject) -> Iterator[tuple[str, str, Endpoint]]:
 def unresolved(
     file: FileStanzas, resolve_all: Callable[[set[str]], Mapping[str, tuple[str, ...]]]
 ) -> Iterator[Wrong]:
-    """DNS names of endpoints that say nothing here, or an address inside of the network."""
+    """DNS names of endpoints that do not resolve here, or resolve to an address of the network."""
     subject = Subject(file)
     versions: dict[str, frozenset[int]] = {}
     named = [each for each in _endpoints(subject) if as_address(each[2]) is None]

@@ -1,15 +1,15 @@
 """Whether all gateways have the same site file, and whose is older.
 
-Two files may both be good, and still not fit together: a site that only one of them has, a LAN that
-moved. Each gateway tells its neighbours, through the tunnels, a digest of the file that is applied
-there, and when that file was first applied anywhere. That moment is the file's serial number, which
-nobody has to count up: a gateway with the same file that hears of an earlier one takes it over, and
-an old file that is restored keeps its own.
+Two files may both be valid, and still not fit together: only one of them has a site, or a LAN has
+moved. Each gateway sends its neighbours, through the tunnels, a digest of its applied file, and the
+time at which that file was first applied anywhere. This time is the file's serial number, which
+nobody has to increment: a gateway with the same file that hears of an earlier time adopts it, and
+a restored old file keeps its own.
 
-Nothing listens: no port is open, and no firewall in the way. The numbers are ports of UDP packets
-to the far end of the tunnel. Our own table of nftables there keeps them in a set, with the address
-that they came from, and drops the packets (rendering/forwarding.py). Rejected: a service, which
-would need systemd, a port in each gateway's firewall, and a protocol.
+No process listens, no port is open, and no firewall is in the way. The numbers are the ports of UDP
+packets to the far end of the tunnel. Our nftables table there keeps them in a set, with the source
+address, and drops the packets (rendering/forwarding.py). Rejected: a service, which would need
+systemd, a port in each gateway's firewall, and a protocol.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Address, Network
 
 MOST_KNOWN = 200
-"""Files of which a gateway remembers when they were new."""
+"""The number of files of which a gateway remembers when they were first applied."""
 
 SLACK_S = 2
-"""Seconds by which the parts of one telling may differ."""
+"""The seconds by which the parts of one message may differ."""
 
 _PART_BITS = 16
 _WORD_BITS = 32
@@ -45,7 +45,7 @@ _WORD_BITS = 32
 
 @dataclass(frozen=True)
 class Edition:
-    """A site file: a digest of what it says, and when it was first applied, in whole seconds."""
+    """A site file: a digest of its contents, and when it was first applied, in whole seconds."""
 
     digest: int
     since_s: int
@@ -53,7 +53,7 @@ class Edition:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The file that is applied here, and those of other sites, as far as is known."""
+    """The file that is applied here, and the known files of other sites."""
 
     own: Edition | None = None
     others: Mapping[str, Edition] = field(default_factory=dict)
@@ -64,31 +64,31 @@ class Agreement:
         return None if self.own is None or far is None else self.own.digest == far.digest
 
     def is_applied(self, text: str) -> bool:
-        """Whether a file means what the applied one does; also where nothing is known."""
+        """Whether a file means the same as the applied one; also true if that is not known."""
         try:
             return self.own is None or self.own.digest == digest(text)
         except ValueError:
             return False
 
     def note(self, site: str) -> str:
-        """A sentence about the file of a site; empty where it is the same, or nothing is known."""
+        """A sentence about the file of a site; empty if it is the same, or nothing is known."""
         return difference(self.own, self.others.get(site))
 
 
 def digest(text: str) -> int:
-    """32 bits of what a file means: comments and order of tables count for nothing.
+    """A 32-bit digest of a file's data: comments and the order of tables do not count.
 
-    Raises ValueError for what is no TOML.
+    Raises ValueError if the text is not TOML.
     """
     meaning = json.dumps(toml.loads(text.removeprefix("\ufeff")), sort_keys=True, default=str)
     return int.from_bytes(sha256(meaning.encode()).digest()[: _WORD_BITS // 8], "big")
 
 
-# ---- what is known here -------------------------------------------------------------------------
+# ---- the known files ----------------------------------------------------------------------------
 
 
 def read_known(text: str | None) -> dict[int, int]:
-    """Digests of files, and since when they are known; nothing from a text that is no such."""
+    """The digests of files, and the times since which they are known; none from an invalid text."""
     try:
         data = json.loads(text or "")
         return {int(key, 16): int(value) for key, value in data.items()}
@@ -97,15 +97,16 @@ def read_known(text: str | None) -> dict[int, int]:
 
 
 def written_known(known: Mapping[int, int]) -> str:
-    """As the text of a file; the youngest."""
+    """The youngest MOST_KNOWN entries as the text of a file."""
     youngest = sorted(known.items(), key=lambda each: each[1])[-MOST_KNOWN:]
     return json.dumps({f"{key:08x}": value for key, value in youngest}, indent=1) + "\n"
 
 
 def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]:
-    """With what was heard of files that are known: the earliest moment counts.
+    """The known files, with the earliest time that was heard for each.
 
-    But none before this release: the clock of that gateway was wrong, as of a board without a chip.
+    Times before this release are ignored: the clock of that gateway was wrong, as on a board
+    without a clock chip.
     """
     later = dict(known)
     for each in found:
@@ -116,7 +117,7 @@ def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]
 
 
 def here(machine: Machine, folder: HostFolder) -> Edition | None:
-    """The file that is applied here; None where there is none, or it cannot be read."""
+    """The file that is applied here; None if there is none, or it cannot be read."""
     try:
         text = machine.read(folder.sites_path)
         own = None if text is None else digest(text)
@@ -127,7 +128,7 @@ def here(machine: Machine, folder: HostFolder) -> Edition | None:
 
 
 def note(machine: Machine, folder: HostFolder) -> None:
-    """Remember since when the file is known that was applied now. Raises OSError, SecretError."""
+    """Remember the time at which the current file was applied. Raises OSError, SecretError."""
     text = machine.read(folder.sites_path)
     known = read_known(machine.read(folder.editions_path))
     try:
@@ -135,7 +136,7 @@ def note(machine: Machine, folder: HostFolder) -> None:
     except ValueError:
         return
     if own not in known:
-        # A new file is newer than all before it, also where the clock went back meanwhile.
+        # A new file is newer than all before it, even if the clock went back meanwhile.
         since_s = max(int(machine.now_s()), max(known.values(), default=0) + 1)
         _keep(machine, folder, {**known, own: since_s})
 
@@ -147,7 +148,7 @@ def _keep(machine: Machine, folder: HostFolder, known: Mapping[int, int]) -> Non
 def exchange(
     machine: Machine, network: Network, name: str, folder: HostFolder, sites: Iterable[str]
 ) -> Agreement:
-    """Tell neighbours of site `name` about the file here, and read what all have told.
+    """Send the file's digest to the neighbours of site `name`, and read what all have sent.
 
     Raises OSError, SecretError.
     """
@@ -163,11 +164,11 @@ def exchange(
     return Agreement(Edition(own.digest, later[own.digest]), found)
 
 
-# ---- what is told and heard ---------------------------------------------------------------------
+# ---- messages between gateways ------------------------------------------------------------------
 
 
 def tell(machine: Machine, network: Network, name: str, own: Edition, sites: Iterable[str]) -> None:
-    """Tell neighbours of site `name` about the file that is applied here."""
+    """Send the neighbours of site `name` the digest and time of the file that is applied here."""
     source = network.site(name).tunnel_address
     ports = list(zip(range(FIRST_PORT, FIRST_PORT + PARTS), _parts(own)))
     for site in sites:
@@ -180,7 +181,7 @@ def _parts(own: Edition) -> list[int]:
 
 
 def heard(machine: Machine, network: Network) -> dict[str, Edition]:
-    """The last telling of each other gateway, by the name of its site."""
+    """The last message of each other gateway, by the name of its site."""
     command = ["nft", "-j", "list", "set", "inet", names.table(network), HEARD]
     sites = {site.tunnel_address: site.name for site in network.sites}
     told: dict[str, dict[int, list[tuple[int, int]]]] = {}
@@ -194,7 +195,7 @@ def heard(machine: Machine, network: Network) -> dict[str, Edition]:
 
 
 def _edition(parts: Mapping[int, list[tuple[int, int]]]) -> Edition | None:
-    """None where a part is missing, or it cannot be told which is the last one."""
+    """The file in a gateway's message; None if a part is missing, or the last one is unclear."""
     if len(parts) < PARTS:
         return None
     last = [sorted(parts[number])[:2] for number in range(PARTS)]
@@ -207,7 +208,7 @@ def _edition(parts: Mapping[int, list[tuple[int, int]]]) -> Edition | None:
 
 
 def _elements(text: str) -> Iterator[tuple[Address, int, int, int]]:
-    """Read `nft -j list set`: address, part, value, and seconds until it is forgotten."""
+    """Read `nft -j list set`: address, part, value, and seconds until the element expires."""
     try:
         entries = json.loads(text)["nftables"]
     except (ValueError, LookupError, TypeError):
@@ -242,7 +243,7 @@ RESTORED = (
 
 
 def difference(own: Edition | None, far: Edition | None) -> str:
-    """A sentence about a neighbour's file; empty where it is the same, or nothing is known."""
+    """A sentence about a neighbour's file; empty if it is the same, or nothing is known."""
     if own is None or far is None or own.digest == far.digest:
         return ""
     text = OTHER if own.since_s == far.since_s else NEWER if far.since_s > own.since_s else OLDER
@@ -250,7 +251,7 @@ def difference(own: Edition | None, far: Edition | None) -> str:
 
 
 def is_restored(own: Edition | None, text: str, known: Mapping[int, int]) -> str:
-    """A sentence if a file that is about to be applied is older than the one that is."""
+    """A sentence if a file that is about to be applied is older than the applied one."""
     try:
         found = known.get(digest(text))
     except ValueError:

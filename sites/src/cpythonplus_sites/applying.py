@@ -1,8 +1,8 @@
-"""Carries a plan out, and plans again from what it then finds, until there is nothing left to do.
+"""Carries out a plan, and plans again from the new state, until there is nothing left to do.
 
-Why again: wg-quick and systemd set most of what an interface needs when they bring it up, so what
-is left is seen only then. It also shows a step that had no effect, and takes part in finding out
-what another program changes back.
+wg-quick and systemd set most of what an interface needs when they bring it up, so the remaining
+steps are known only then. Planning again also shows a step that had no effect, and helps to find
+a program that reverts a change.
 """
 
 from __future__ import annotations
@@ -29,31 +29,32 @@ if TYPE_CHECKING:
     from cpythonplus_sites.wanted import Wanted
 
 ROUNDS = 5
-"""An interface, what hangs on it, what was in the way; more means that somebody undoes it."""
+"""One plan for an interface, one for what depends on it, one for an obstacle; if more plans are
+needed, another program undoes the steps."""
 
 STEP_TIMEOUT_S = 60
 NO_EFFECT = "it was done, but has been undone by something else"
 SESSION_PATIENCE_S = 12
-"""A handshake that gets no answer is repeated every 5 s."""
+"""A handshake without an answer is repeated every 5 s."""
 
 SESSION_POLL_S = 0.2
 LOCK_NAME = "apply.lock"
 LOCK_PATIENCE_S = 60
-"""A person and the timer come at the same time; either is done in seconds as a rule."""
+"""A person and the timer may run at the same time; either normally takes seconds."""
 
 LOCK_POLL_S = 0.1
 
 
 class ApplyRunningError(Exception):
-    """Another one was at work in the same host folder for longer than LOCK_PATIENCE_S."""
+    """Another run held the lock of the same host folder for longer than LOCK_PATIENCE_S."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How far it came.
+    """The result of a run.
 
-    failed: the step at which it stopped, and `reason` why, in one line.  left: what was planned
-    behind it.  obstacles, notes: of the last plan.  missed: optional steps that failed, and why.
+    failed: the step at which it stopped; reason: why, in one line.  left: the steps planned behind
+    it.  obstacles, notes: those of the last plan.  missed: optional steps that failed, and why.
     """
 
     done: tuple[Step, ...]
@@ -77,10 +78,10 @@ def only_one(
     tell: Callable[[str], object] = lambda _: None,
     patience_s: float = LOCK_PATIENCE_S,
 ) -> Iterator[bool]:
-    """Keep others that change the gateway out, and wait for one that is at it.
+    """Hold the lock that keeps other runs from changing the gateway; wait for it if necessary.
 
-    Gives whether it had to wait: then the gateway, and the site file, may be others by now. `tell`
-    hears of it before. Raises ApplyRunningError after `patience_s`; OSError without the folder.
+    Yields whether it had to wait: then the gateway and the site file may have changed. `tell` is
+    called before waiting. Raises ApplyRunningError after `patience_s`; OSError without the folder.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     file = os.open(host_folder / LOCK_NAME, flags, 0o600)
@@ -95,7 +96,7 @@ def only_one(
 
 
 def _await_lock(file: int, host_folder: Path, patience_s: float) -> None:
-    # Polled, as flock(2) has no time limit but a signal.
+    # The lock is polled, as flock(2) has no time limit but a signal.
     end = time.monotonic() + patience_s
     while not _is_locked(file):
         if time.monotonic() > end:
@@ -123,13 +124,13 @@ def apply(
     addresses: Mapping[str, tuple[str, ...]] | None = None,
     tell: Callable[[Step], None] = lambda _: None,
 ) -> Outcome:
-    """Make the gateway as it should be; `tell` hears of each step before it is done.
+    """Make the gateway as it should be; `tell` is called with each step before it is done.
 
-    heard: what the timer's look found (watching.watch).
-    addresses: what `live.resolved` found before, so that no resolver is waited for here.
+    heard: the result of the timer's look (watching.watch).
+    addresses: the result of an earlier `live.resolved`, so that no resolver is waited for here.
 
-    Stops at the first step that fails, unless that is optional. What was done stays: every step by
-    itself leaves the gateway working, and the next run goes on from there.
+    Stops at the first step that fails, unless that is optional. The steps before it are kept: each
+    step leaves the gateway working, and the next run continues from there.
     """
     known = resolved(machine, wanted, addresses)
 
@@ -150,7 +151,7 @@ def apply(
 def carry_on(
     machine: Machine, planned: Callable[[], Plan], tell: Callable[[Step], None]
 ) -> Outcome:
-    """Do what `planned` says, and ask it again, until it says nothing more."""
+    """Carry out the plan that `planned` returns, and plan again, until no step is left."""
     done: list[Step] = []
     missed: dict[Step, str] = {}
 
@@ -184,8 +185,8 @@ def carry_on(
 def await_sessions(machine: Machine, wanted: Wanted) -> bool:
     """Wait for the sessions that routes are to move to while another gateway changes its key.
 
-    Whether a key is being changed at all; what does not come in SESSION_PATIENCE_S is left to the
-    next apply.
+    Returns whether a key is being changed at all. Sessions that are not there after
+    SESSION_PATIENCE_S are left to the next apply.
     """
     if len(wanted.rotation) < 2:  # noqa: PLR2004
         return False
@@ -206,10 +207,10 @@ def _alive(machine: Machine) -> set[tuple[str, str]]:
 
 
 def carry_out(machine: Machine, step: Step) -> str | None:
-    """Do one step; why it failed, or None.
+    """Do one step; returns why it failed, or None.
 
-    A file that must be read by a program at once (step.commands) and was not is put back as it
-    was: the next run would not see that something is missing, or a start would stumble over it.
+    If a program must read the file at once (step.commands) and its command fails, the old file is
+    restored: otherwise the next run would not see the difference, or a start would fail on it.
     """
     if step.file is None:
         return _run(machine, step)

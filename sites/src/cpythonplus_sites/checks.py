@@ -1,7 +1,7 @@
-"""What is wrong with a network as a whole, though each of its values is well-formed.
+"""The problems of a network as a whole, though each of its values is well-formed.
 
-Pure: from the stanzas of a file to problems. A value that is missing, or that was wrong by itself,
-is passed over here, so that one mistake is told once.
+The functions are pure: they go from the stanzas of a file to problems. A value that is missing, or
+that was wrong by itself, is skipped here, so that a mistake is reported once.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from cpythonplus_sites.schema import FileStanzas
 
 MOST_SITES = 500
-"""A mesh has a link for each pair: 124,750 here."""
+"""The most sites; a mesh of them has a link for each pair: 124,750."""
 LEAST_MTU_OF_IPV6 = 1280  # RFC 8200, section 5
 ALL_ADDRESSES = (31, 127)
-"""From these prefix lengths on, first and last address are hosts (RFC 3021, RFC 6164)."""
+"""The prefix lengths from which the first and last address are hosts (RFC 3021, RFC 6164)."""
 NOT_INTERFACES = ("lo", "all", "default")
 PAIR = 2
 DEFAULT_PORT = 51820
 TUNNELS = ("wireguard", "ssh")
-"""What `via` of a link may be; anything else is the name of the site that relays."""
+"""The kinds of tunnel in `via` of a link; anything else is the name of the site that relays."""
 OF_TUNNELS = ("mtu", "keepalive", "tunnel_number", "fallback", "caller")
 
 
 class Subject:
-    """A file under examination: its stanzas, and which of its values were wrong already."""
+    """A file under examination: its stanzas, and the values that were already wrong."""
 
     def __init__(self, file: FileStanzas, wrong: Iterable[Wrong] = ()) -> None:
         self.network = file.network or NetworkStanza()
@@ -49,7 +49,7 @@ class Subject:
         return ("sites", name, *keys)
 
     def is_wrong(self, *keys: str | int) -> bool:
-        """Whether the value was told to be wrong."""
+        """Whether the value was reported as wrong."""
         return keys in self.wrong
 
     @cached_property
@@ -59,7 +59,7 @@ class Subject:
 
     @cached_property
     def relayed(self) -> dict[tuple[str, str], str]:
-        """Each pair of sites, names sorted, that a third one links, with that site."""
+        """Each pair of sites, names sorted, that a third one relays for, with that site."""
         return {pair: x.via for pair, x in self._by_pair.items() if x.via not in TUNNELS}
 
     @cached_property
@@ -81,7 +81,7 @@ class Subject:
 
 
 def check(file: FileStanzas, wrong: Iterable[Wrong] = ()) -> list[Wrong]:
-    """Everything that keeps the network from working; `wrong` is what was told of its values."""
+    """All problems that keep the network from working; `wrong`: those of its single values."""
     subject = Subject(file, wrong)
     if len(subject.sites) > MOST_SITES:
         text = f"{len(subject.sites)} sites; at most {MOST_SITES} can be linked"
@@ -92,7 +92,7 @@ def check(file: FileStanzas, wrong: Iterable[Wrong] = ()) -> list[Wrong]:
 
 @dataclass(frozen=True)
 class Claim:
-    """A subnet that somebody says is theirs; site: None for the tunnel range."""
+    """A subnet that a site claims; site: None for the tunnel range."""
 
     subnet: Subnet
     keys: Keys
@@ -100,7 +100,7 @@ class Claim:
     site: str | None = None
 
     def named(self, by: str | None) -> str:
-        """What it is called in a message about the claim of another site."""
+        """The claim's description in a message about the claim of another site, `by`."""
         if self.site is None:
             return f"the tunnel range {self.subnet}"
         return f"{self.subnet} of {'the same site' if self.site == by else self.site}"
@@ -119,7 +119,7 @@ def claims(subject: Subject) -> list[Claim]:
 
 
 def overlaps(subject: Subject) -> Iterator[Wrong]:
-    """Subnets are nested or apart, so that in sorted order the one around comes first."""
+    """Subnets that overlap. They are nested or disjoint: in sorted order the outer one is first."""
     around: list[Claim] = []
     for claim in sorted(claims(subject), key=_place):
         while around and not _holds(around[-1].subnet, claim.subnet.network_address):
@@ -141,7 +141,7 @@ def _holds(subnet: Subnet, address: Address) -> bool:
 
 
 def lans(subject: Subject) -> Iterator[Wrong]:
-    """LANs that no router carries; at least one each."""
+    """LANs that no router forwards, and sites without a LAN."""
     for claim in claims(subject):
         subnet = claim.subnet
         if subnet.prefixlen == 0:
@@ -154,7 +154,7 @@ def lans(subject: Subject) -> Iterator[Wrong]:
 
 
 def gateways(subject: Subject) -> Iterator[Wrong]:
-    """A gateway is a host of one of its LANs."""
+    """Gateways that are not a host of one of their LANs."""
     for name, site in subject.sites.items():
         keys, gateway = subject.site_keys(name, "gateway"), site.gateway
         if gateway is None or not site.lan or None in site.lan:
@@ -167,7 +167,7 @@ def gateways(subject: Subject) -> Iterator[Wrong]:
 
 
 def probes(subject: Subject) -> Iterator[Wrong]:
-    """A host that is asked lies in a LAN of its site, and is not the gateway, which is anyway."""
+    """Probe hosts outside of their site's LANs, or equal to the gateway, which is probed anyway."""
     for name, site in subject.sites.items():
         keys, probe = subject.site_keys(name, "probe"), site.probe
         if probe is None or not site.lan or None in site.lan:
@@ -179,7 +179,7 @@ def probes(subject: Subject) -> Iterator[Wrong]:
 
 
 def tunnel_addresses(subject: Subject) -> Iterator[Wrong]:
-    """The ends of the tunnels are hosts of the tunnel range, each with its own address."""
+    """Tunnel addresses that are not hosts of the tunnel range."""
     tunnel = subject.network.tunnel
     for name, site in subject.sites.items():
         keys, address = subject.site_keys(name, "tunnel_address"), site.tunnel_address
@@ -201,7 +201,7 @@ def _no_host(subnet: Subnet, address: Address) -> str | None:
 
 
 def endpoints(subject: Subject) -> Iterator[Wrong]:
-    """Endpoints lie outside: a packet to one in a LAN would go into the tunnel that it makes."""
+    """Endpoints that nobody can call from outside, as addresses of the network itself."""
     ranges = claims(subject)
     for name, site in subject.sites.items():
         if site.more_endpoints and site.endpoint is None:
@@ -255,7 +255,7 @@ UNIQUE = (
 
 
 def duplicates(subject: Subject) -> Iterator[Wrong]:
-    """What tells sites apart."""
+    """Values that must be unique among the sites, and are not."""
     for fields, what in UNIQUE:
         uses = [
             _Use(_told_apart_by(value), subject.site_keys(name, key), name)
@@ -274,12 +274,12 @@ def duplicates(subject: Subject) -> Iterator[Wrong]:
 
 
 def _is_in_change(site: SiteStanza, key: str) -> bool:
-    """Whether it is the new key between `rotate switch` and `finish`, which stands there twice."""
+    """Whether `key` repeats the new key, as it does between `rotate switch` and `finish`."""
     return key == "next_public_key" and site.next_public_key == site.public_key
 
 
 def _told_apart_by(value: object) -> Hashable:
-    """Of an ssh key its kind and data, without the comment."""
+    """The part of a value that must be unique: an ssh key's kind and data, without its comment."""
     return " ".join(value.split(" ")[:PAIR]) if isinstance(value, str) else value
 
 
@@ -292,7 +292,7 @@ def _repeated(uses: list[_Use], what: str) -> Iterator[Wrong]:
 
 
 def hub(subject: Subject) -> Iterator[Wrong]:
-    """A hub is one of the sites, and there for that topology only."""
+    """A hub that is not one of the sites, or that does not fit the topology."""
     name, keys = subject.network.hub, ("network", "hub")
     if subject.network.topology == "mesh":
         if name is not None:
@@ -304,7 +304,7 @@ def hub(subject: Subject) -> Iterator[Wrong]:
 
 
 def link_stanzas(subject: Subject) -> Iterator[Wrong]:
-    """The ends of each link, and what belongs to its kind."""
+    """Links with wrong ends, or with keys that do not belong to their kind."""
     seen: set[frozenset[str]] = set()
     for index, link in enumerate(subject.links):
         keys: Keys = ("links", index)
@@ -351,7 +351,7 @@ def _kind(link: LinkStanza, keys: Keys) -> Iterator[Wrong]:
 
 
 def callers(subject: Subject) -> Iterator[Wrong]:
-    """The site that starts ssh is one end, and the other can be called."""
+    """Links whose `caller` is not one of the ends, or whose other end cannot be called by ssh."""
     for index, link in enumerate(subject.links):
         ends, keys = list(map(str, link.between or ())), ("links", index, "caller")
         if link.caller is None or not has_ssh(link) or len(ends) != PAIR:
@@ -365,12 +365,12 @@ def callers(subject: Subject) -> Iterator[Wrong]:
 
 
 def has_ssh(link: LinkStanza) -> bool:
-    """Whether there is an ssh tunnel for the link, in use or kept ready."""
+    """Whether the link has an ssh tunnel, in use or kept ready."""
     return "ssh" in (link.via, link.fallback)
 
 
 def relays(subject: Subject) -> Iterator[Wrong]:
-    """A site that relays has a link of its own with both of the others."""
+    """Relays without a direct link to both of the other sites."""
     relayed = subject.relayed
     for index, link in enumerate(subject.links):
         keys: Keys = ("links", index, "via")
@@ -391,10 +391,10 @@ def relays(subject: Subject) -> Iterator[Wrong]:
 
 
 def reachability(subject: Subject) -> Iterator[Wrong]:
-    """One end of each link can be called by the other."""
+    """Links of which no end can be called by the other."""
     order = {name: place for place, name in enumerate(subject.sites)}
     if subject.network.topology == "hub":
-        order[str(subject.network.hub)] = len(order)  # told there, once
+        order[str(subject.network.hub)] = len(order)  # the problem is reported at the hub, once
     alone: dict[tuple[str, str], list[str]] = {}
     reached = {
         key: {name for name in subject.sites if _is_reached(subject, name, key)}
@@ -413,7 +413,7 @@ def reachability(subject: Subject) -> Iterator[Wrong]:
 
 
 def around(subject: Subject, name: str, others: list[str]) -> str:
-    """What to write for sites that cannot connect directly, as the end of a message."""
+    """The end of a message: how the file can link sites that cannot connect directly."""
     if subject.network.topology == "hub":
         return ""
     if any(subject.sites[each].ssh_endpoint for each in (name, *others)):
@@ -425,7 +425,7 @@ def around(subject: Subject, name: str, others: list[str]) -> str:
 
 
 def _relay_for(subject: Subject, names: set[str]) -> str | None:
-    """A site that all of these can call."""
+    """A site that all of `names` can call."""
     relayed = subject.relayed
     for name, site in subject.sites.items():
         pairs = [tuple(sorted((name, each))) for each in names]
@@ -445,7 +445,7 @@ def _listed(names: list[str], most: int = 5) -> str:
 
 
 def tunnel_numbers(subject: Subject) -> Iterator[Wrong]:
-    """At one site, each link over ssh has a device of its own."""
+    """Links over ssh that have the same device at one site."""
     taken = {
         (name, site.interface): "its WireGuard interface"
         for name, site in subject.sites.items()
@@ -463,7 +463,7 @@ def tunnel_numbers(subject: Subject) -> Iterator[Wrong]:
 
 
 def interfaces(subject: Subject) -> Iterator[Wrong]:
-    """Names that the kernel can take, each for one interface."""
+    """Interface names that the kernel cannot take, or that are used twice."""
     name = subject.network.name
     default = f"wg-{name}" if name is not None else None
     is_used = any(site.interface is None for site in subject.sites.values())
@@ -483,7 +483,7 @@ def interfaces(subject: Subject) -> Iterator[Wrong]:
 
 
 def second_ports(subject: Subject) -> Iterator[Wrong]:
-    """The second interface listens beside the first one."""
+    """Second ports that equal the first one."""
     for name, site in subject.sites.items():
         first = site.listen_port or (site.endpoint.port if site.endpoint else None)
         if site.second_port is not None and site.second_port == (first or DEFAULT_PORT):
@@ -492,7 +492,7 @@ def second_ports(subject: Subject) -> Iterator[Wrong]:
 
 
 def families(subject: Subject) -> Iterator[Wrong]:
-    """Hosts reach each other only if their LANs have IPv4 or IPv6 in common."""
+    """Pairs of sites whose LANs have neither IPv4 nor IPv6 in common."""
     first: dict[bool, str] = {}
     for name, site in subject.sites.items():
         kinds = {is_v6(lan) for lan in site.lan or () if lan is not None}
@@ -507,7 +507,7 @@ def families(subject: Subject) -> Iterator[Wrong]:
 
 
 def mtus(subject: Subject) -> Iterator[Wrong]:
-    """IPv6 refuses an interface below 1280 bytes."""
+    """MTUs below the 1280 bytes that IPv6 needs."""
     if not subject.has_ipv6():
         return
     sizes: list[tuple[Keys, int | None]] = [(("network", "mtu"), subject.network.mtu)]

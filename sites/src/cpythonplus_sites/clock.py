@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Keeps the time of a machine without a clock chip: saved every minute, restored at boot.
 
-One file that needs nothing but Python: `python3 clock.py restore` works where the package is not
-installed. It keeps to the grammar of Python 3.6, since boards are old, and imports next to nothing,
-since it runs early in the boot: no argparse, no pathlib, no re.
+The file needs nothing but Python: `python3 clock.py restore` works without the package. It keeps to
+the grammar of Python 3.6, since boards are old, and imports next to nothing, since it runs early in
+the boot: no argparse, no pathlib, no re.
 
-The file holds whole seconds since the epoch (UTC) and a newline: no time zone, no summer time and
-no order of day and month can be misread, and a file that was cut short has no newline.
+The saved file holds whole seconds since the epoch (UTC) and a newline: no time zone, no summer time
+and no order of day and month can be misread, and a truncated file has no newline.
 """
 
 import errno
@@ -24,26 +24,27 @@ GOOD, BAD_STATE, WRONG_USAGE, READ_ONLY, NOT_PERMITTED, WOULD_GO_BACK, FAILED = 
 """Exit statuses; HELP says what they mean."""
 
 FLOOR = 1795651200
-"""2026-11-26, when this was built: no clock is right that says less. Epoch seconds."""
+"""2026-11-26, when this was built, in epoch seconds: a clock with an earlier time is wrong."""
 LIFETIME_S = 20 * 365 * 86400
-"""Nor one that says more than the floor and this."""
+"""A clock whose time is later than the floor plus LIFETIME_S is wrong as well."""
 LEAD_S = 86400
-"""A file may be ahead of its own date by this: file systems round dates, or take them for local."""
+"""The seconds by which a file may be ahead of its date: file systems round dates, or store local
+time."""
 DEFAULT_FILE = "/var/lib/cpythonplus-clock/clock"
-"""On the disk, writable, kept over boots; a folder of its own, because the folder is locked."""
+"""The file is on disk, in a folder of its own, because the folder is locked."""
 CHIP = "/sys/class/rtc/rtc0/since_epoch"
 CHIP_DRIFT_S = 60
 SIZE_LIMIT = 20
-"""The longest whole number of 64 bits, and a newline. Bytes."""
+"""The bytes of the longest whole number of 64 bits, and a newline."""
 LEAP_S = 366 * 86400
-"""By this the clock may be set forward by hand, as after a winter in a drawer."""
+"""The seconds by which the clock may be set forward by hand, as after a winter in a drawer."""
 BOOTTIME = getattr(time, "CLOCK_BOOTTIME", 7)
-"""CLOCK_BOOTTIME, which has no name before Python 3.7; the number is Linux's own."""
+"""CLOCK_BOOTTIME, which has no name before Python 3.7; this is Linux's number."""
 STALE_S = 300
-"""A file that is saved every minute and older than this is not saved every minute."""
+"""The age in seconds from which a file cannot have been saved every minute."""
 FLOOR_SOURCE = "the floor"
 TIME_ERROR = 5
-"""What adjtimex(2) answers while nothing disciplines the clock."""
+"""TIME_ERROR: adjtimex(2) returns it while nothing disciplines the clock."""
 
 HELP = """\
 usage: cpythonplus-clock save | restore | tick | status  [options]
@@ -72,7 +73,7 @@ is read-only; 4 not permitted (the clock needs CAP_SYS_TIME); 5 time would go ba
 
 
 class ClockError(Exception):
-    """Why it was not done: a line for people, and the exit status."""
+    """A failed action: a line for people, and the exit status."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -80,7 +81,7 @@ class ClockError(Exception):
 
 
 class Settings:
-    """What the command line says."""
+    """The settings of the command line."""
 
     def __init__(self) -> None:
         self.file = DEFAULT_FILE
@@ -90,7 +91,7 @@ class Settings:
 
     @property
     def ceiling(self) -> int:
-        """The last second that can be right; a lower floor is no reason for an earlier one."""
+        """The last second that can be right; a floor below FLOOR does not lower it."""
         return max(self.floor, FLOOR) + LIFETIME_S
 
 
@@ -98,12 +99,12 @@ class Settings:
 
 
 def read(path: str, settings: "Settings") -> "int | None":
-    """The time in the file, epoch seconds; None where there is no file.
+    """The time in the file, epoch seconds; None if there is no file.
 
     A time before the floor is no error: the software may be newer than the file.
-    Raises ClockError for what is no time that `save` could have written. `save` dates the file as
-    what it holds: one that is from long before its time was damaged, or written by somebody else.
-    A date before the floor says nothing, for then the clock was not right when the file was copied.
+    Raises ClockError for a time that `save` cannot have written. `save` sets the file's date to the
+    time in it: if the date is long before that time, the file was damaged or written by somebody
+    else. A date before the floor proves nothing: the clock was wrong when the file was copied.
     """
     try:
         text, dated = _read_bytes(path)
@@ -123,8 +124,8 @@ def read(path: str, settings: "Settings") -> "int | None":
 
 
 def _read_bytes(path: str) -> "tuple[bytes, int]":
-    """What is in the file, and its date."""
-    # Not to wait for ever where somebody put a pipe.
+    """The contents of the file, and its date."""
+    # Without O_NONBLOCK, opening a pipe in the file's place would wait for ever.
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(handle)
@@ -136,14 +137,14 @@ def _read_bytes(path: str) -> "tuple[bytes, int]":
 
 
 def write(path: str, seconds: int) -> None:
-    """Put a time into the file so that at every moment it holds the old one or the new one.
+    """Put a time into the file so that at every moment it holds the old time or the new one.
 
-    The data is on the disk before the name is: file systems that delay allocation would otherwise
-    show an empty file after a power cut. Raises OSError; then the file is as it was, but for a
-    folder that could not be brought to the disk.
+    The data is synced before the rename: file systems that delay allocation would otherwise show an
+    empty file after a power cut. Raises OSError; the file is then unchanged, unless the sync of the
+    folder failed.
 
-    The package's own writer (_base/files.py) cannot be had here. One name for all is enough, as the
-    folder is locked: what stands there was left by a power cut, or put there by somebody.
+    The package's own writer (_base/files.py) is not available here. One temporary name is enough,
+    as the folder is locked: a file of that name was left by a power cut, or by somebody else.
     """
     fresh = path + ".new"
     try:
@@ -167,7 +168,7 @@ def write(path: str, seconds: int) -> None:
 
 
 def _new_file(path: str) -> int:
-    # Never one that is there: it may be a link, or have a second name elsewhere.
+    # O_EXCL: an existing file may be a link, or have a second name elsewhere.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         return os.open(path, flags, 0o644)
@@ -184,24 +185,24 @@ def _write_all(handle: int, data: bytes) -> None:
 
 
 def _date(handle: int, seconds: int) -> None:
-    """Date the file as what it holds: `read` compares both. Else the file system has dated it."""
+    """Set the file's date to the time in it: `read` compares both."""
     try:
         os.utime(handle, (seconds, seconds))
     except OSError:
-        pass  # some cannot, or not for this user
+        pass  # some file systems cannot, or not for this user
 
 
 def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # it is written over the next time
+        pass  # the next run overwrites it
 
 
 def _locked_folder(path: str) -> int:
-    """A descriptor of the file's folder, made if need be, locked until it is closed.
+    """A descriptor of the file's folder, made if necessary, and locked until it is closed.
 
-    The timer's save and the one at shutdown may come together; both write the same `.new`.
+    The timer's save and that at shutdown may run at the same time; both write the same `.new`.
     """
     import fcntl
 
@@ -212,7 +213,7 @@ def _locked_folder(path: str) -> int:
     except FileExistsError:
         is_new = False
     except OSError:
-        if not os.path.isdir(folder):  # a read-only file system may say so first
+        if not os.path.isdir(folder):  # a read-only file system may report that first
             raise
         is_new = False
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -221,7 +222,7 @@ def _locked_folder(path: str) -> int:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
     except OSError:
-        pass  # some network file systems cannot
+        pass  # some network file systems have no locks
     return handle
 
 
@@ -238,12 +239,13 @@ def _explained(error: OSError, path: str) -> ClockError:
 def synchronised() -> bool:
     """Whether something keeps the clock right, by the kernel's own flag (as timedatectl).
 
-    Of adjtimex(2) only the answer is used, so that the layout of its structure does not matter.
+    Only the return value of adjtimex(2) is used, so that the layout of its structure does not
+    matter.
     """
     try:
-        import ctypes  # takes longer than all the rest: only for who is about to go back
+        import ctypes  # the import takes longer than all the rest, and is rarely needed
 
-        buffer = ctypes.create_string_buffer(1024)  # modes = 0: only asks
+        buffer = ctypes.create_string_buffer(1024)  # modes = 0: only read
         answer = ctypes.CDLL(None).adjtimex(buffer)
     except (ImportError, OSError, AttributeError):
         return False
@@ -251,7 +253,7 @@ def synchronised() -> bool:
 
 
 def running_time() -> "float | None":
-    """For how many seconds the machine has run, also asleep: a clock that nobody can set."""
+    """The seconds since the boot, suspend included, by a clock that nobody can set."""
     try:
         return time.clock_gettime(BOOTTIME)
     except OSError:
@@ -264,9 +266,9 @@ def set_system_clock(seconds: int) -> None:
 
 
 def read_chip(path: str, settings: Settings) -> "int | None":
-    """The time of the clock chip; None where there is none, or one whose time cannot be right.
+    """The time of the clock chip; None if there is no chip, or its time cannot be right.
 
-    A chip that lost its power answers with an error, or begins at 1970 or 2000.
+    A chip that lost its power returns an error, or begins at 1970 or 2000.
     """
     try:
         with open(path, "rb") as file:
@@ -276,7 +278,7 @@ def read_chip(path: str, settings: Settings) -> "int | None":
     return value if settings.floor <= value <= settings.ceiling else None
 
 
-# ---- what is done -------------------------------------------------------------------------------
+# ---- the actions --------------------------------------------------------------------------------
 
 
 def save(
@@ -301,9 +303,9 @@ def save(
 
 
 def _target(path: str) -> str:
-    """Where the file lies. A link is meant: it may live on another file system.
+    """The file's real path: a link is followed, as the file may be on another file system.
 
-    But for a link in such a folder as /tmp, which somebody else may have put there.
+    A link in a folder such as /tmp is refused, as somebody else may have put it there.
     """
     folder = os.stat(os.path.dirname(path)) if os.path.islink(path) else None
     if folder is not None and (
@@ -345,12 +347,13 @@ def _save_locked(
 
 
 def _leaps(settings: Settings, old: int, now: int, ran_s: "float | None") -> bool:
-    """Whether the clock is years ahead of what the file's time and the machine's running make it.
+    """Whether the clock is more than LEAP_S ahead of the file's time plus the running time.
 
-    A file of the future is not corrected before the next time server, and until then each boot
-    begins with it. A clock chip that says the same bears witness, as `restore` takes its word.
+    A saved time in the future is not corrected before the clock is synchronised again, and until
+    then each boot starts from it. If the clock chip agrees with the clock, the time is accepted, as
+    `restore` trusts the chip too.
     """
-    # Where the software is newer than the file, the clock began at the floor.
+    # If the software is newer than the file, the clock began at the floor.
     if settings.force or ran_s is None or now - max(old, settings.floor) - ran_s <= LEAP_S:
         return False
     chip = read_chip(settings.chip, settings) if settings.chip else None
@@ -363,12 +366,12 @@ def restore(
     is_trusted: "Callable[[], bool]",
     set_clock: "Callable[[int], None]",
 ) -> str:
-    """Set the clock forward to the time that is known to be over; returns what was done.
+    """Set the clock forward to the latest time that has surely passed; returns what was done.
 
-    Back only from beyond the ceiling, as by a chip without power that begins at 2099: WireGuard's
-    peers would remember a handshake of then, and refuse all that are earlier.
+    The clock is set back only from beyond the ceiling, as after a chip without power that begins at
+    2099: WireGuard's peers would remember a handshake of that time, and refuse all earlier ones.
 
-    Raises ClockError; where only the file is at fault, after the clock was set to the floor.
+    Raises ClockError; if only the file is at fault, the clock is set without it first.
     """
     status, fault = 0, ""
     saved = None
@@ -378,7 +381,7 @@ def restore(
         status, fault = problem.status, str(problem)
     chip = read_chip(settings.chip, settings) if settings.chip else None
     target, source = _goal(settings, saved, chip)
-    # The floor only says which times are wrong: it is never a reason to go back.
+    # The floor only says which times are wrong: --force does not set the clock back to it.
     back = now > settings.ceiling or (settings.force and source != FLOOR_SOURCE)
     if target == now or (target < now and not back):
         done = f"nothing to do: the clock says {shown(now)}, {source} {shown(target)}"
@@ -396,8 +399,8 @@ def _goal(settings: Settings, saved: "int | None", chip: "int | None") -> "tuple
     target, source = settings.floor, FLOOR_SOURCE
     if saved is not None and saved >= settings.floor:
         target, source = saved, settings.file
-    # A chip that drifts would take the clock back at every boot, by seconds: within a minute the
-    # later of both.
+    # A drifting chip would set the clock back by seconds at every boot: if the two differ by less
+    # than CHIP_DRIFT_S, the later time counts.
     if chip is not None and not 0 <= target - chip <= CHIP_DRIFT_S:
         target, source = chip, "the clock chip"
     return target, source
@@ -415,7 +418,7 @@ def _set(target: int, set_clock: "Callable[[int], None]") -> None:
 
 
 def report(settings: Settings, now: int, is_trusted: "Callable[[], bool]") -> "tuple[int, str]":
-    """The exit status, and the lines of `status`."""
+    """The exit status and the text of `status`."""
     try:
         saved = read(settings.file, settings)
         age = now - (saved or 0)
@@ -458,10 +461,10 @@ def main(
     set_clock: "Callable[[int], None]" = set_system_clock,
     running: "Callable[[], float | None]" = running_time,
 ) -> int:
-    """Do what the command line says; returns the exit status.
+    """Carry out the command line; returns the exit status.
 
-    now, is_trusted, set_clock, running: the clock, in epoch seconds, and how long the machine has
-    run; tests have their own.
+    now, is_trusted, set_clock, running: the clock, in epoch seconds, and the time since the boot;
+    tests pass their own.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help") or "--help" in words[1:]:
@@ -516,7 +519,7 @@ def _set_option(settings: Settings, option: str, value: str) -> None:
             raise ClockError(WRONG_USAGE, f"--file: expected an absolute path, got {value!r}")
         settings.file = value
         return
-    # A floor sets the clock: milliseconds, or a digit too many, would put it beyond all bounds.
+    # A floor sets the clock: milliseconds, or a digit too many, would set it far into the future.
     if not _is_number(value) or int(value) > FLOOR + LIFETIME_S:
         raise ClockError(WRONG_USAGE, f"--floor: expected seconds since 1970, got {value!r}")
     settings.floor = int(value)
@@ -527,16 +530,16 @@ def _is_number(text: str) -> bool:
 
 
 def _say(stream: "TextIO | None", text: str) -> None:
-    """Write a text; a reader that has gone away, or none at all, is no error."""
+    """Write a text; a closed or missing stream is no error."""
     if stream is None:
         return
-    # The name of a file may hold what a terminal would take for a command.
+    # The name of a file may contain characters that a terminal would take for a command.
     shown = (x if x.isprintable() or x == "\n" else ascii(x)[1:-1] for x in text)
     try:
         stream.write("".join(shown))
         stream.flush()
     except OSError:
-        # The rest would be flushed, and fail, again when the interpreter ends.
+        # Otherwise the interpreter would flush the rest at its end, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except ValueError:
         pass  # closed

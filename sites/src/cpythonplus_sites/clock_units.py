@@ -1,7 +1,7 @@
-"""Puts the clock's script and what starts it onto a machine, and says what else sets its clock.
+"""Installs the clock's script and its units on a machine, and reports what else sets its clock.
 
-The root folder is an argument, so that an image is prepared, and a test runs, without the machine
-that it is for. Nothing is started here.
+The root folder is an argument, so that an image can be prepared, and a test run, on another
+machine. Nothing is started here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cpythonplus_sites.trust import weak_spot
 Init = Literal["systemd", "sysv", "cron"]
 
 PLACES = tuple(map(PurePosixPath, ("/usr/local/lib/cpythonplus", "/opt/cpythonplus")))
-"""Where the script may lie; the second one is for machines whose /usr is read-only."""
+"""The folders for the script; the second one is for machines whose /usr is read-only."""
 
 SCRIPT = PLACES[0] / "clock.py"
 UNITS = PurePosixPath("/etc/systemd/system")
@@ -32,7 +32,7 @@ NAME = "cpythonplus-clock"
 
 @dataclass(frozen=True)
 class File:
-    """What is to stand at an absolute path: a text with a mode, or a link to `target`."""
+    """A file to install at an absolute path: a text with a mode, or a link to `target`."""
 
     path: PurePosixPath
     text: str = ""
@@ -56,7 +56,7 @@ class Conflict:
         return f"{self.what}: {self.effect}; {self.remedy}"
 
 
-# ---- what is installed --------------------------------------------------------------------------
+# ---- the installed files ------------------------------------------------------------------------
 
 
 def files(init: Init, python: str = PYTHON, place: PurePosixPath = PLACES[0]) -> tuple[File, ...]:
@@ -76,9 +76,9 @@ def files(init: Init, python: str = PYTHON, place: PurePosixPath = PLACES[0]) ->
 
 
 def place_for(root: Path) -> PurePosixPath:
-    """The folder for the script: the one where it is, else the first that can be written.
+    """The folder for the script: the one that has it, else the first one that can be written.
 
-    The first one where none can: writing there says why not.
+    If none can be written, the first one: writing there reports why not.
     """
     there = [place for place in PLACES if _exists(below(root, place / SCRIPT.name))]
     for place in (*there, *PLACES):
@@ -89,13 +89,13 @@ def place_for(root: Path) -> PurePosixPath:
 
 
 def is_read_only(path: Path) -> bool:
-    """Whether the file system says so of a path, or of what there is above it."""
+    """Whether a path, or its nearest existing parent, is on a read-only file system."""
     while not _exists(path) and path != path.parent:
         path = path.parent
     try:
         return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
     except OSError:
-        return False  # who writes there will say
+        return False  # writing there reports the error
 
 
 def _script(place: PurePosixPath) -> File:
@@ -103,7 +103,7 @@ def _script(place: PurePosixPath) -> File:
 
 
 def script_text() -> str:
-    """The source of clock.py, also where this package is in an archive."""
+    """The source of clock.py, also from a package in an archive."""
     data = pkgutil.get_data("cpythonplus_sites", "clock.py")
     if data is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), clock.__file__)
@@ -111,7 +111,7 @@ def script_text() -> str:
 
 
 def _units(command: str, place: PurePosixPath) -> list[File]:
-    # In a unit a per cent sign and a dollar begin something else.
+    # In a unit, `%` and `$` begin a specifier and a variable.
     command = command.replace("%", "%%").replace("$", "$$")
     folders = f"{PurePosixPath(clock.DEFAULT_FILE).parent} {place}"
     return [
@@ -121,7 +121,7 @@ def _units(command: str, place: PurePosixPath) -> list[File]:
 
 
 def _links() -> list[File]:
-    """What `systemctl enable` would make; it need not run, so an image can be prepared."""
+    """The links that `systemctl enable` would make; it cannot run in an image."""
     return [
         File(UNITS / f"{target}.wants" / f"{NAME}-{unit}", target=f"../{NAME}-{unit}")
         for unit, target in WANTED_BY.items()
@@ -135,9 +135,9 @@ WANTED_BY = {
 }
 
 UNIT_TEXTS = {
-    # Ordered before time-set.target, which promises the others that the clock does not go back any
-    # more. DefaultDependencies would order it behind sysinit.target, and so behind everything that
-    # reads the time early.
+    # The unit comes before time-set.target, which promises the others that the clock is not set
+    # back any more. DefaultDependencies would order it behind sysinit.target, and so behind every
+    # unit that reads the time early.
     "restore.service": """\
 [Unit]
 Description=Restore the clock of a machine without a clock chip
@@ -159,8 +159,8 @@ SyslogIdentifier=cpythonplus-clock
 [Install]
 WantedBy=sysinit.target
 """,
-    # Stopping goes the other way round than starting: after the services, since those come behind
-    # sysinit.target, and before the file system that RequiresMountsFor names goes away.
+    # Units stop in the reverse order of their start: this one after the services, since those start
+    # behind sysinit.target, and before the file system that RequiresMountsFor names is unmounted.
     "save.service": """\
 [Unit]
 Description=Save the clock when the machine goes down
@@ -181,8 +181,8 @@ SyslogIdentifier=cpythonplus-clock
 [Install]
 WantedBy=sysinit.target
 """,
-    # systemd itself would write three lines into the journal every minute; what the script says,
-    # it says at level err.
+    # systemd itself would write three lines into the journal every minute; the script's own output
+    # has level err.
     "tick.service": """\
 [Unit]
 Description=Save the clock
@@ -197,7 +197,7 @@ SyslogIdentifier=cpythonplus-clock
 SyslogLevel=err
 LogLevelMax=warning
 """,
-    # Monotonic: a clock that is set does not matter.
+    # The timer is monotonic, so that setting the clock does not affect it.
     "tick.timer": """\
 [Unit]
 Description=Save the clock every minute
@@ -242,9 +242,9 @@ CRON_TICK = "* * * * * root {command} tick\n"
 
 
 def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
-    """Write the files below `root`; returns the paths of those that were not as wanted.
+    """Write the files below `root`; returns the paths of those that had to be changed.
 
-    The modes of files and new folders are as wanted whatever the umask. Raises OSError.
+    The umask does not affect the modes of files and new folders. Raises OSError.
     """
     changed = []
     for file in wanted:
@@ -256,7 +256,7 @@ def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
         if file.target is not None:
             replace_link(path, file.target)
         else:
-            # Root runs it, so it becomes root's, and a link is not where it is to be.
+            # Root runs the file, so root must own it, and a link in its place is replaced.
             data, mode = file.text.encode(), file.mode
             replace_file(path, data, mode=mode, keep_owner=False, follow=False)
         changed.append(file.path)
@@ -264,10 +264,10 @@ def install(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
 
 
 def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
-    """Raise OSError where somebody else than root could change what root is going to run.
+    """Raise OSError if somebody other than root could change what root is going to run.
 
-    That is the interpreter, the folders of the files and that of the saved time. What is not there
-    is not looked at, nor what is outside of an image.
+    The interpreter, the folders of the files and that of the saved time are checked. Missing paths,
+    and paths outside of an image, are not.
     """
     top = root.resolve()
     folders = dict.fromkeys(file.path.parent for file in wanted)
@@ -283,7 +283,7 @@ def refuse_others(root: Path, wanted: tuple[File, ...], python: str) -> None:
 
 
 def uninstall(root: Path) -> list[PurePosixPath]:
-    """Take away whatever `install` may have written; the saved time stays. Raises OSError."""
+    """Remove all files that `install` may have written; the saved time stays. Raises OSError."""
     removed = []
     inits: tuple[Init, ...] = ("systemd", "sysv", "cron")
     everything = {file.path for init in inits for at in PLACES for file in files(init, place=at)}
@@ -295,16 +295,16 @@ def uninstall(root: Path) -> list[PurePosixPath]:
             removed.append(path)
     for place in (below(root, each) for each in PLACES):
         if place / SCRIPT.name in [below(root, path) for path in removed]:
-            with suppress(OSError):  # somebody else has something in it
+            with suppress(OSError):  # the folder has files of others
                 place.rmdir()
     return removed
 
 
 def _refuse_outside(root: Path, folder: Path) -> None:
-    """Raise OSError where a link on the way leads out of the root folder of an image.
+    """Raise OSError if a link on the way leads out of the root folder of an image.
 
-    An absolute link in an image means a place in the image; followed from here, it is this
-    machine's own.
+    An absolute link in an image means a path in the image; followed from here, it leads to this
+    machine's own files.
     """
     if not folder.resolve().is_relative_to(root.resolve()):
         raise OSError(errno.EXDEV, f"resolves to {folder.resolve()}, outside {root}", str(folder))
@@ -328,7 +328,7 @@ def is_there(path: Path, file: File) -> bool:
 
 
 def _target(path: Path) -> str | None:
-    """Where a link leads; None for what is none."""
+    """The target of a link; None if the path is no link."""
     try:
         return str(path.readlink())
     except OSError:
@@ -336,19 +336,19 @@ def _target(path: Path) -> str | None:
 
 
 def below(root: Path, path: PurePosixPath) -> Path:
-    """Where an absolute path lies when `root` is the root folder."""
+    """An absolute path, below `root` as the root folder."""
     return root / path.relative_to("/")
 
 
 def missing(root: Path, wanted: tuple[File, ...]) -> list[PurePosixPath]:
-    """The paths that are not as wanted; those of an installation with another Python are."""
+    """The files that do not exist. Their contents may differ, as with another Python."""
     return [file.path for file in wanted if not _exists(below(root, file.path))]
 
 
 def _exists(path: Path) -> bool:
-    """Whether something is there, a broken link included; not what may not be looked at.
+    """Whether a path exists, a broken link included; false if permission is denied.
 
-    pathlib's own answer to that is an exception, on some versions.
+    On some versions, pathlib raises an exception for the latter.
     """
     try:
         path.lstat()
@@ -358,17 +358,17 @@ def _exists(path: Path) -> bool:
 
 
 def init_of(root: Path) -> Init:
-    """What starts services on the machine whose root folder this is."""
+    """The init system of the machine with this root folder."""
     if any(_exists(root / place / "systemd/systemd") for place in ("usr/lib", "lib")):
         return "systemd"
     return "sysv" if _exists(root / "etc/init.d/rcS") else "cron"
 
 
-# ---- what else sets the clock -------------------------------------------------------------------
+# ---- other programs that set the clock ----------------------------------------------------------
 
 
 def conflicts(root: Path) -> list[Conflict]:
-    """What else on this machine keeps or sets the time. Unreadable files count as absent."""
+    """The other programs on this machine that set the time. Unreadable files count as absent."""
     found = [_timesyncd(root), _fake_hwclock(root), _chrony(root), _hwclock(root)]
     return [conflict for conflict in found if conflict is not None]
 

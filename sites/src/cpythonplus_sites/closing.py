@@ -18,32 +18,32 @@ if TYPE_CHECKING:
 
 
 def close(wanted: Wanted, live: Live) -> Iterator[Step]:
-    """Before anything is forwarded."""
+    """The steps that set missing `unreachable` routes, before anything is forwarded."""
     for subnet in unguarded(wanted, live.routes):
         words = route_arguments(subnet, wanted.closed_metric).split()
         when = "it is not connected" if is_own(wanted, subnet) else "no tunnel leads there"
         yield ip(f"refuse {subnet} while {when}", "route", "replace", *words)
     for subnet in _ours(wanted, live.routes):
-        # It would hide the route to all of it, which came meanwhile.
+        # The route for a part would hide a newer route to the whole network.
         if subnet not in wanted.closed and _is_closed(wanted, subnet):
             yield _reopened(wanted, subnet)
 
 
 def unguarded(wanted: Wanted, routes: Sequence[LiveRoute]) -> list[Subnet]:
-    """Return the subnets that a default route may take, once no tunnel or LAN does."""
+    """Return the subnets without an `unreachable` route: a default route may take their packets."""
     there = set(_ours(wanted, routes))
     return [subnet for subnet in wanted.closed if subnet not in there]
 
 
 def is_own(wanted: Wanted, subnet: Subnet) -> bool:
-    """Whether what is closed is there for a LAN of this site."""
+    """Whether a closed subnet contains a LAN of this site."""
     return any(contains(subnet, lan) for lan in wanted.lans)
 
 
 def not_connected(
     wanted: Wanted, devices: Mapping[str, Device], routes: Sequence[LiveRoute]
 ) -> list[Subnet]:
-    """Return the LANs of this site to which this gateway has no way but a default route."""
+    """Return the LANs of this site to which this gateway has only a default route."""
     # An address of lo has no route in the main table.
     here = [each.network for x in devices.values() if x.up for each in x.addresses]
     ways = [route for route in routes if route.device not in wanted.devices]
@@ -56,7 +56,7 @@ def not_connected(
 
 
 def reopen(wanted: Wanted, live: Live) -> Iterator[Step]:
-    """Last of all: of sites that are not in the file."""
+    """The steps, last of all, that remove the routes for sites that are not in the file."""
     for subnet in _ours(wanted, live.routes):
         if not _is_closed(wanted, subnet):
             yield _reopened(wanted, subnet)
@@ -72,7 +72,7 @@ def _reopened(wanted: Wanted, subnet: Subnet) -> Step:
 
 
 def _ours(wanted: Wanted, routes: Sequence[LiveRoute]) -> Iterator[Subnet]:
-    """The subnets that this network's routes refuse; those of another have another metric."""
+    """The subnets of this network's `unreachable` routes; another network has another metric."""
     for route in routes:
         mark = (route.kind, route.protocol, route.metric)
         if mark == ("unreachable", PROTOCOL, wanted.closed_metric):

@@ -1,10 +1,10 @@
-"""A file that is applied on trial: unless it is confirmed in time, the one before comes back.
+"""A file that is applied on trial: unless it is confirmed in time, the one before is restored.
 
-Who changes a tunnel while logged in through it may be cut off by the change. So before it is made,
-the file that was applied until then is put aside, with a time limit, and a process of its own waits
-for that. The timer looks as well, for after a reboot nobody waits any more. The limit counts from
-the boot, by a clock that nobody sets, and another boot is late in any case: it leaves nothing in
-/run. Rejected: the kernel's boot_id, which a container keeps when it is booted again.
+A user who changes a tunnel while logged in through it may be cut off by the change. So before the
+change, the file that was applied until then is saved, with a time limit, and a separate process
+waits for the limit. The timer checks it as well, as the process is gone after a reboot. The limit
+counts from the boot, by a clock that nobody sets. After a reboot the trial is over, as /run is
+empty. Rejected: the kernel's boot_id, which a container keeps when it is booted again.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class Trial:
     has_before: bool
 
     def left_s(self, machine: Machine, folder: HostFolder) -> float:
-        """Seconds until it is over; none after another boot."""
+        """The seconds until the trial is over; 0 after another boot."""
         if not self.mark or machine.read(_mark_path(folder)) != self.mark:
             return 0.0
         return max(0.0, self.until_s - machine.monotonic_s())
 
 
 def begin(machine: Machine, folder: HostFolder, limit_s: float) -> Trial:
-    """Put the file aside that is applied; of a trial within a trial, the first one's.
+    """Save the applied file; in a trial within a trial, the first one's saved file stays.
 
     Raises OSError, SecretError.
     """
@@ -60,7 +60,7 @@ def begin(machine: Machine, folder: HostFolder, limit_s: float) -> Trial:
 
 
 def trial(machine: Machine, folder: HostFolder) -> Trial | None:
-    """The one that is on, due or not. Raises OSError."""
+    """The current trial, due or not. Raises OSError."""
     text = machine.read(folder.trial_path)
     if text is None:
         return None
@@ -72,7 +72,7 @@ def trial(machine: Machine, folder: HostFolder) -> Trial | None:
 
 
 def end(machine: Machine, folder: HostFolder) -> None:
-    """Whatever is applied now stays. Raises OSError."""
+    """End the trial; the applied file stays. Raises OSError."""
     for path in (folder.trial_path, folder.before_path, _mark_path(folder)):
         if machine.exists(path):
             machine.remove(path)

@@ -1,8 +1,8 @@
-"""What a new site file changes of a network that exists, in words. No I/O.
+"""The changes of a new site file to an existing network, in words. No I/O.
 
-A plan lists what is done on this gateway; which operation that is, and what it asks of the others,
-is told here: a site with another name, another machine as gateway, a LAN that moved. A site is
-known by its key, then by its name.
+A plan lists the steps on this gateway. This module names the operation, and what it requires of the
+other gateways: a site with another name, another machine as gateway, a LAN that moved. A site is
+recognised by its key, then by its name.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _told(before: Network, after: Network, here: str) -> Iterator[str]:
 
 
 def _names(before: Network, after: Network) -> dict[str, str | None]:
-    """Each site's new name, by its old one; None where it is gone."""
+    """Each site's new name, by its old one; None if the site is gone."""
     keys = {key: x.name for x in after.sites for key in (x.public_key, x.next_public_key) if key}
     known = {site.name for site in after.sites}
     found = {

@@ -1,9 +1,9 @@
 """Sets single keys in the text of a site file; all other characters stay as they are.
 
-The new text is made from the spans that the scanner found and is then parsed again: it has to mean
-what the old one meant, with the changes. Writing the file anew from its data would lose comments.
-tomlkit (0.15) keeps them, but moves `[[links]]` that stand apart together, and puts a new key
-behind the comment of the next table, without indentation, its line ended as on Unix in any file.
+The new text is made from the spans that the scanner found, and is then parsed: it must mean the
+same as the old one, with the changes. Writing the file from its data would lose the comments.
+tomlkit (0.15) keeps them, but moves separate `[[links]]` tables together, and puts a new key behind
+the comment of the next table, without indentation, and with a Unix line ending in any file.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cpythonplus_sites.problems import Keys
 
 Value = Union[str, int, bool, None]
-"""What a key is set to; None takes it out."""
+"""The value of a key; None removes the key."""
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class NotEditableError(Exception):
-    """A key that cannot be set where it stands, or is to stand."""
+    """A key that cannot be set at its place in the text."""
 
     def __init__(self, keys: Keys, message: str) -> None:
         self.keys = keys
@@ -40,7 +40,7 @@ class NotEditableError(Exception):
 def edited(text: str, changes: Mapping[Keys, Value]) -> str:
     """The text of a TOML file with these keys set. Raises NotEditableError.
 
-    The tables in which they stand must be there. A new key comes behind the last one of its table.
+    The tables of the keys must exist. A new key comes behind the last one of its table.
     """
     data = toml.loads(text.removeprefix("\ufeff"))
     for keys, value in changes.items():
@@ -94,7 +94,7 @@ def _without(layout: Layout, keys: Keys) -> str:
 
 
 def _place(layout: Layout, keys: Keys) -> tuple[int, str, str]:
-    """Where a new line goes, what it starts with, and the key as it is written there."""
+    """The offset of a new line, its indentation, and the key as it is written there."""
     table = keys[:-1]
     neighbours = [one for one in layout.statements if one.keys[:-1] == table]
     if neighbours:
@@ -119,7 +119,7 @@ def _line_start(text: str, at: int) -> int:
 
 
 def _line_end(text: str, at: int) -> int:
-    """Behind the line break that ends the line, or the end of the text."""
+    """The offset behind the line break that ends the line, or the end of the text."""
     return text.find("\n", at) + 1 or len(text)
 
 

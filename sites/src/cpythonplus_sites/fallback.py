@@ -1,13 +1,13 @@
-"""Which way a link with `fallback = "ssh"` takes, and what is remembered of it. No I/O.
+"""The way that a link with `fallback = "ssh"` takes, and the memory kept for it. No I/O.
 
-WireGuard, as long as it gets an answer; ssh, when it gets none and ssh does. Each gateway judges
-the direction in which it sends, so that for some seconds, or where a firewall stops one direction
-only, packets may go out by the one and come back by the other.
+The way is WireGuard, as long as it gets an answer; it is ssh if WireGuard gets none and ssh does.
+Each gateway judges the direction in which it sends. So for some seconds, or if a firewall blocks
+one direction only, packets may leave by one way and return by the other.
 
-There is no middle way between leaving quickly and not going to and fro: WireGuard is left at once,
-and returned to at once the first time. Where it fails again soon afterwards, each return has to
-wait longer than the one before (HOLD_S, doubled up to MOST_HOLD_S), as routers damp a route that
-flaps (RFC 2439). An ssh tunnel that does not answer either is no reason to move, nor to stay.
+WireGuard is left at once, and the first return to it is immediate too. If it fails again soon
+afterwards, each return has to wait longer than the one before (HOLD_S, doubled up to MOST_HOLD_S),
+as routers damp a route that flaps (RFC 2439). An ssh tunnel that does not answer either is no
+reason to move to it, nor to stay on it.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Memory:
-    """What is kept of one link from look to look.
+    """The state of one link that is kept from look to look.
 
-    Times are seconds since the boot, but since_s, which is seconds since the epoch; None: never.
-    received_bytes: of WireGuard's counter, and received_at_s when it last grew; spare_packets and
-    spare_at_s: the same of the tun device.  answered_at_s: a ping through WireGuard.
-    way: the one in use; since_s: since when; reason: why.  to_ssh, to_wireguard: how often it
-    switched.  alive_since_s: WireGuard answers, while ssh is in use.  hold_s: how long it has to,
-    before it is returned to.  returned_at_s: the last return.
+    Times are seconds since the boot; None: never. Only since_s is seconds since the epoch.
+    received_bytes: WireGuard's counter; received_at_s: when it last grew.  spare_packets,
+    spare_at_s: the same for the tun device.  answered_at_s: the last answer to a ping through
+    WireGuard.  way: the one in use; since_s: since when; reason: why.  to_ssh, to_wireguard: the
+    number of switches.  alive_since_s: since when WireGuard answers while ssh is in use; hold_s:
+    how long it has to answer before the return.  returned_at_s: the last return.
     """
 
     received_bytes: int | None = None
@@ -57,13 +57,13 @@ class Memory:
     returned_at_s: float | None = None
 
     def received(self, count: int, now_s: float) -> Memory:
-        """With the counter as it is now."""
+        """The memory with the current value of WireGuard's counter."""
         if count == self.received_bytes:
             return self
         return replace(self, received_bytes=count, received_at_s=now_s)
 
     def spare_received(self, count: int, now_s: float) -> Memory:
-        """The same for the tun device, which begins at 0."""
+        """The memory with the current counter of the tun device, which begins at 0."""
         if count == (self.spare_packets or 0):
             return self
         return replace(self, spare_packets=count, spare_at_s=now_s)
@@ -71,7 +71,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Answers:
-    """Who answered now.  steady: WireGuard answered to nearly all of several pings."""
+    """The answers to this look's pings.  steady: WireGuard answered nearly all of several pings."""
 
     wireguard: bool
     ssh: bool
@@ -84,7 +84,7 @@ SSH_FAILED = "ssh gives no answer, and WireGuard does"
 
 
 def decide(memory: Memory, in_use: Kind, answers: Answers, now_s: float) -> tuple[Kind, Memory]:
-    """The way from now on, and what to remember.  in_use: where the routes lead now.
+    """The way from now on, and the new memory.  in_use: the way of the current routes.
 
     now_s: seconds since the boot.  The reason of a switch is in the memory.
     """
@@ -120,26 +120,26 @@ def _returned(memory: Memory, reason: str, now_s: float) -> Memory:
 
 @dataclass(frozen=True)
 class Remembered:
-    """All that a gateway remembers.  looked_at_s: when; full_at_s: when everything was compared."""
+    """A gateway's memory.  looked_at_s: the last look; full_at_s: the last full comparison."""
 
     links: Mapping[str, Memory] = field(default_factory=dict)
     looked_at_s: float | None = None
     full_at_s: float | None = None
 
     def of(self, site: str) -> Memory:
-        """What is remembered of the link with a site."""
+        """The memory of the link with a site."""
         return self.links.get(site, Memory())
 
 
 def written(remembered: Remembered) -> str:
-    """As the text of a file."""
+    """The memory as the text of a file."""
     links = {site: asdict(memory) for site, memory in remembered.links.items()}
     data = {"version": VERSION, "looked_at_s": remembered.looked_at_s}
     return json.dumps({**data, "full_at_s": remembered.full_at_s, "links": links}, indent=1) + "\n"
 
 
 def read(text: str | None, now_s: float) -> Remembered:
-    """What such a text says; nothing, where it is from another boot, or is no such text."""
+    """The memory in a text; empty if the text is from another boot, or invalid."""
     try:
         data = json.loads(text or "")
         if data["version"] != VERSION:
@@ -154,7 +154,7 @@ def read(text: str | None, now_s: float) -> Remembered:
 
 
 def _memory(values: dict[str, Any]) -> Memory:
-    """Raises ValueError, KeyError or TypeError for what was not written by `written`."""
+    """The memory of one link. Raises ValueError, KeyError or TypeError for invalid values."""
     if values["way"] not in ("wireguard", "ssh"):
         raise ValueError(values["way"])
     return Memory(

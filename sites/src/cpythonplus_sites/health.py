@@ -1,12 +1,12 @@
-"""Whether each site is reached, end to end, and which side is at fault where it is not.
+"""Whether each site is reached, end to end, and which side is at fault if it is not.
 
-The pings come first: they are traffic, and so make a handshake where one is due. Asked are the far
-gateway's end of the tunnel, and, as hosts of the LAN would do it, from this gateway's address in
-the LAN to the far one's: with a small packet, and with one of the tunnel's full size that must not
-be cut into fragments. WireGuard's counters are read before and after: nothing received in between,
-though something was sent, tells a dead way minutes before its session ends.
+The pings come first: they are traffic, and so start a handshake if one is due. They go to the far
+gateway's end of the tunnel, and, as packets from hosts of the LAN would, from this gateway's
+address in the LAN to the far one's: a small packet, and one of the tunnel's full size that must not
+be fragmented. WireGuard's counters are read before and after. If packets were sent and nothing was
+received in between, the way is dead, minutes before its session ends.
 
-What a gateway does for its LAN no ping of its own can show; `passage` looks at that.
+A gateway's own pings do not show whether it forwards packets of its LAN; `passage` checks that.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ Verdict = Literal["good", "bad", "unknown"]
 Side = Literal["", "here", "there", "between"]
 
 SIZES = (576, 1024, 1152, 1216, *range(1248, 1500, 8), 2048, 4096, 8192)
-"""Bytes, of packets by which it is found what the way carries."""
+"""The sizes in bytes of the packets that find the largest one to pass."""
 
 KEEPALIVE_S = 11.0
-"""A second more than WireGuard takes to say that something came (whitepaper, 6.5)."""
+"""A second more than WireGuard takes to acknowledge received packets (whitepaper, 6.5)."""
 
 POLL_S = 0.5
 REMEMBERED_S = 30.0
-"""What the timer saw counts for so long."""
+"""The seconds for which the results of the timer's look count."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """How it is with one other site.
+    """The verdict on one other site.
 
-    via: `wireguard`, `ssh`, or the site through which it is reached.  handshake_age_s: of the
-    youngest session with it; None: there never was one, or the link has none.
-    tunnel: pings of the far gateway's end of the tunnel.  lan, large: of its address in the LAN,
-    from this one's, small and of the tunnel's full size; None where none was sent.  host: of the
-    host there that the file names to be asked.
-    cause: what is likely wrong, and `side` with whom; empty where nothing is.
-    way: of a link with a fallback, the one in use; way_since_s: since when, since the epoch.
-    to_ssh, to_wireguard: how often it switched since the boot.  note: what is good to know.
-    same_file: whether it has the site file that is applied here; None: not known.
+    via: `wireguard`, `ssh`, or the site through which it is reached.  handshake_age_s: the age of
+    the youngest session with it; None: there never was one, or the link has no sessions.
+    tunnel: pings of the far gateway's end of the tunnel.  lan, large: pings of its address in the
+    LAN, from this gateway's, small and of the tunnel's full size; None if none was sent.  host:
+    pings of the site's probe host.
+    cause, side: the probable fault, and who has it; empty if there is none.
+    way: the one in use, for a link with a fallback; way_since_s: since when, since the epoch.
+    to_ssh, to_wireguard: the number of switches since the boot.  note: additional information.
+    same_file: whether the site has the same site file as this one; None: not known.
     """
 
     site: str
@@ -81,7 +81,7 @@ class Reach:
     host: Ping | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The fields for programs."""
         return asdict(self)
 
 
@@ -163,7 +163,7 @@ NO_WAY = (
 
 @dataclass(frozen=True)
 class _Pings:
-    """What one site answered; None: it was not asked."""
+    """The pings of one site; None: not sent."""
 
     tunnel: Ping | None = None
     lan: Ping | None = None
@@ -189,9 +189,9 @@ def examine(
     ping_count: int = 3,
     agreement: Agreement | None = None,
 ) -> tuple[Reach, ...]:
-    """Judge how this gateway reaches every other site.  ping_count: 0 sends none.
+    """Judge how this gateway reaches every other site.  ping_count: 0 sends no pings.
 
-    agreement: which site files the others have.
+    agreement: the site files of the others.
     """
     found = _Judge(machine, network, wanted, ping_count).examine()
     if agreement is None:
@@ -234,7 +234,7 @@ class _Judge:
         self.missing_tables = live.missing_tables(machine, wanted)
 
     def examine(self) -> tuple[Reach, ...]:
-        """Ask all, and judge each."""
+        """Ping all sites, and judge each."""
         others = [each for each in self.network.sites if self._link(each) is not None]
         pings = self._ask(others)
         if self.count:
@@ -253,18 +253,18 @@ class _Judge:
         )
 
     def _link(self, other: Site) -> Link | None:
-        """The link on which what goes to the other site leaves."""
+        """The link on which packets to the other site leave."""
         if other.name == self.site.name:
             return None
         return self.network.first_link(self.site.name, other.name)
 
     def _device(self, link: Link) -> str:
-        """Through which its packets leave now."""
+        """The device through which the link's packets leave now."""
         is_ssh = link.via == "ssh" or self.ways.get(link.other(self.site.name)) == "ssh"
         return f"tun{link.tunnel_number}" if is_ssh else self._carrier(link.other(self.site.name))
 
     def _used(self, link: Link) -> list[str]:
-        """Through which packets come and go on a link; first the one through which they leave."""
+        """The devices that a link's packets may use; the one through which they leave is first."""
         found = [self._device(link)]
         if link.via == "wireguard":
             found += [tunnel.interface for tunnel in self.wanted.tunnels]
@@ -273,7 +273,7 @@ class _Judge:
         return list(dict.fromkeys(found))
 
     def _carrier(self, name: str) -> str:
-        """WireGuard's interface: in a change of keys, of the youngest session."""
+        """The WireGuard interface of the youngest session; in a change of keys there are two."""
         found = [
             (peer.handshake_s, tunnel.interface)
             for tunnel in self.wanted.tunnels
@@ -305,10 +305,10 @@ class _Judge:
         return asked
 
     def _count_received(self, pings: Mapping[str, _Pings]) -> None:
-        """Read WireGuard's counters again; of what is silent, until it should have said something.
+        """Read WireGuard's counters again, up to KEEPALIVE_S for sites that answered no ping.
 
-        A far gateway that drops pings answers nothing, but WireGuard there says that it received
-        them: within KEEPALIVE_S (whitepaper, 6.5). Where UDP is blocked, it does not.
+        If a far gateway drops pings, WireGuard there still acknowledges them within KEEPALIVE_S
+        (whitepaper, 6.5). If UDP is blocked, nothing comes.
         """
         end = self.machine.monotonic_s() + KEEPALIVE_S
         while True:
@@ -319,7 +319,7 @@ class _Judge:
             self.machine.pause(POLL_S)
 
     def _may_speak(self, name: str, found: _Pings) -> bool:
-        """Whether a neighbour with a session has answered nothing, and sent nothing so far."""
+        """Whether a neighbour with a session has neither answered a ping nor sent anything yet."""
         link = self.network.link(self.site.name, name)
         if link is None or "ssh" in (link.via, self.ways.get(name)):
             return False
@@ -329,13 +329,13 @@ class _Judge:
         return is_silent and age_s is not None and age_s <= FRESH_S and not self._received(name)
 
     def _source(self, other: Site) -> Address | None:
-        """This gateway's address in the LAN, if it has it and is of the other's family."""
+        """This gateway's address in the LAN, if it is set and of the other's IP version."""
         own = self.site.gateway
         has = any(own in {x.ip for x in device.addresses} for device in self.devices.values())
         return own if has and own.version == other.gateway.version else None
 
     def _size(self, other: Site) -> int:
-        """Bytes of the largest packet that the tunnel to the other site takes."""
+        """The bytes of the largest packet that the tunnel to the other site takes."""
         link = self._link(other)
         assert link is not None  # noqa: S101
         device = self.devices.get(self._device(link))
@@ -353,7 +353,7 @@ class _Judge:
     # ---- judgement ------------------------------------------------------------------------------
 
     def _direct(self, link: Link, pings: _Pings) -> Reach:
-        """A site at the other end of a link."""
+        """The verdict on a site at the other end of a link."""
         name = link.other(self.site.name)
         way = self.ways.get(name)
         memory = self.remembered.of(name)
@@ -417,7 +417,7 @@ class _Judge:
         return [peer for key in keys if there and (peer := there.peer(key))]
 
     def _peers(self, name: str) -> list[LivePeer]:
-        """In a change of keys there are two, on two interfaces."""
+        """The site's peers: in a change of keys there are two, on two interfaces."""
         return [
             peer
             for tunnel in self.wanted.tunnels
@@ -425,13 +425,13 @@ class _Judge:
         ]
 
     def _age_s(self, peers: Sequence[LivePeer]) -> float | None:
-        """Of a handshake after now, from before the clock went back, nobody knows the age."""
+        """The age of the youngest handshake; one in the future, after a clock step, is ignored."""
         now_s = self.machine.now_s()
         seen = [now_s - peer.handshake_s for peer in peers if peer.handshake_s]
         return min((max(0.0, age) for age in seen if age > -CLOCK_SLACK_S), default=None)
 
     def _missing(self, name: str) -> _Opinion | None:
-        """What keeps WireGuard from even trying."""
+        """The fault that keeps WireGuard from even sending a handshake; None if there is none."""
         interface = self.site.interface
         device = self.devices.get(interface)
         if self.network.site(name).public_key is None:
@@ -457,7 +457,7 @@ class _Judge:
         return self._judge_lan(name, pings) if verdict == _GOOD else verdict
 
     def _received(self, name: str) -> bool:
-        """Whether something came from it while it was asked."""
+        """Whether WireGuard received something from the site during the pings."""
         before = self.before.get(self._carrier(name))
         return any(
             before is None
@@ -467,7 +467,7 @@ class _Judge:
         )
 
     def _judge_memory(self, name: str) -> _Opinion:
-        """Without a ping of our own: what the timer saw lately."""
+        """The opinion without pings, from the timer's last look."""
         memory, now_s = self.remembered.of(name), self.machine.monotonic_s()
         seen_s = [x for x in (memory.received_at_s, memory.answered_at_s) if x is not None]
         looked_s = self.remembered.looked_at_s
@@ -479,9 +479,9 @@ class _Judge:
         return _Opinion("bad", STALLED.format(f" for {for_s:.0f} s"), "between")
 
     def _with_host(self, name: str, opinion: _Opinion, pings: _Pings) -> tuple[_Opinion, str]:
-        """What a host of the far LAN tells, and what is good to know of it.
+        """The opinion corrected by the pings of the probe host, and a note about it.
 
-        Where it answers, packets pass, also past a gateway that answers nothing itself.
+        If the host answers, packets pass, even if the gateway itself answers nothing.
         """
         host = self.network.site(name).probe
         if pings.host is None or host is None:
@@ -507,7 +507,7 @@ class _Judge:
         return self._judge_lan(far, pings)
 
     def _judge_lan(self, name: str, pings: _Pings) -> _Opinion:
-        """The tunnel answers; so should the LAN, to packets of any size."""
+        """The opinion if the tunnel answers: the LAN should answer too, to packets of any size."""
         if pings.lan is None:
             return _GOOD
         other, source = self.network.site(name), self._source(self.network.site(name))
@@ -530,7 +530,7 @@ class _Judge:
         return _Opinion("bad", cause, "between")
 
     def _beyond(self, other: Site, hub: Reach, pings: _Pings) -> Reach:
-        """A site that is reached through the hub, or through one that relays."""
+        """The verdict on a site that is reached through the hub or a relay."""
         if pings.tunnel is not None and pings.tunnel.received:
             opinion = self._judge_lan(other.name, pings)
         elif pings.tunnel is None or hub.verdict == "bad":
@@ -552,7 +552,7 @@ class _Judge:
         )
 
     def _with_guard(self, other: Site, reach: Reach) -> Reach:
-        """What would happen to packets for it without a tunnel."""
+        """The verdict with notes on packets that would leave unencrypted without a tunnel."""
         missing = [str(lan) for lan in other.lans if lan in self.unguarded]
         own = [str(subnet) for subnet in self.unguarded if is_own(self.wanted, subnet)]
         notes = [reach.note, UNGUARDED.format(", ".join(missing)) if missing else ""]
@@ -561,14 +561,14 @@ class _Judge:
         return replace(reach, note="; ".join(filter(None, notes)))
 
     def _with_passage(self, reach: Reach) -> Reach:
-        """What this gateway would not let through, whatever the pings say."""
+        """The verdict with faults of this gateway's forwarding, which pings do not show."""
         if reach.side == "here" or reach.cause == NO_KEY:
             return reach
         other = self.network.site(reach.site)
         link = self._link(other)
         assert link is not None  # noqa: S101
-        # Routes move between our devices, in a change of keys or to a fallback: not at this moment,
-        # and the far gateway may send through another one than this gateway does.
+        # Routes may be moving between our devices, in a change of keys or to a fallback, and the
+        # far gateway may send through another device than this gateway does.
         others = {x.interface for x in self.wanted.tunnels} | {f"tun{link.tunnel_number}"}
         first = next(
             (
@@ -585,7 +585,7 @@ class _Judge:
         return reach if first is None else replace(reach, verdict="bad", cause=first, side="here")
 
     def _not_routed(self, other: Site, link: Link) -> Iterator[str]:
-        """Yield what this gateway lacks of the way to a site: routes, and WireGuard's own."""
+        """Yield the routes and AllowedIPs that this gateway lacks for the way to a site."""
         neighbour = link.other(self.site.name)
         subnets = [subnet for subnet in other.subnets if subnet in self.wanted_subnets]
         missing = [str(subnet) for subnet in subnets if subnet not in self.led]
@@ -620,8 +620,8 @@ def judge(
 ) -> _Opinion:
     """Judge a WireGuard link whose interface and peer are there.
 
-    age_s: of the last handshake; None: never.  received: whether anything came while it was asked.
-    An answer to a ping outweighs everything.
+    age_s: the age of the last handshake; None: never.  received: whether anything came during the
+    pings. An answer to a ping outweighs everything else.
     """
     if tunnel is not None and tunnel.received:
         return _GOOD
@@ -637,7 +637,7 @@ def judge(
 
 
 def _silent(tunnel: Ping, *, received: bool) -> _Opinion:
-    """A session is alive, and no ping is answered."""
+    """The opinion if a session is alive, and no ping is answered."""
     if received:
         return _Opinion("bad", SILENT, "there")
     if tunnel.error:

@@ -1,4 +1,4 @@
-"""What the timer's look tells to those that plan. No I/O."""
+"""The result of the timer's look, as input for plans. No I/O."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 class Heard:
     """The result of the look.
 
-    silent: sites that give no sign of life through WireGuard.  stuck: those, and the ones without a
-    session, with the endpoint at which they were tried.  ways: of links with a fallback, from
-    now on.  switches: a line for each link that changes its way.  calls: whether anything has to be
-    compared, or done.
+    silent: sites from which nothing comes through WireGuard.  stuck: these, and the sites without a
+    session, with the endpoint at which they were tried.  ways: those from now on, for links with a
+    fallback.  switches: a line for each link that changes its way.  calls: whether anything has to
+    be compared, or done.
     """
 
     silent: frozenset[str] = frozenset()

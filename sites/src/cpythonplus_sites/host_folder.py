@@ -1,4 +1,4 @@
-"""The folder with this host's keys, which never leave it (/etc/cpythonplus/sites)."""
+"""The folder with this host's keys (/etc/cpythonplus/sites); private keys never leave it."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True)
 class HostFolder:
-    """Where the keys of this host lie, and what is in them.
+    """The folder with the keys of this host: paths and contents.
 
-    Whatever reads returns None where there is nothing yet, and raises SecretError for a file that
-    others can read or that holds something else.
+    Methods that read return None if the file does not exist yet, and raise SecretError for a file
+    that others can read or that holds something else.
     """
 
     path: Path
@@ -41,12 +41,12 @@ class HostFolder:
 
     @property
     def next_key_path(self) -> Path:
-        """The key that a change is going to; there only while it lasts."""
+        """The next private key; the file exists only during a change of keys."""
         return self.path / "next-private.key"
 
     @property
     def aborted_key_path(self) -> Path:
-        """The key that a change was going to, until the other gateways have left it."""
+        """The next key of an aborted change, until the other gateways have stopped using it."""
         return self.path / "aborted-private.key"
 
     @property
@@ -61,7 +61,7 @@ class HostFolder:
 
     @property
     def ssh_public_path(self) -> Path:
-        """The public half of it."""
+        """The public key for links over ssh."""
         return self.path / "ssh_key.pub"
 
     @property
@@ -76,32 +76,32 @@ class HostFolder:
 
     @property
     def editions_path(self) -> Path:
-        """Since when which site files are known (agreement.py)."""
+        """The times since which site files are known (agreement.py)."""
         return self.path / "editions.json"
 
     @property
     def trial_path(self) -> Path:
-        """That a file is applied on trial, and until when (confirming.py)."""
+        """The state of a trial: its limit, and whether a file was applied before (confirming)."""
         return self.path / "unconfirmed.json"
 
     @property
     def before_path(self) -> Path:
-        """The file that comes back where it is not confirmed."""
+        """The site file that is restored if the trial is not confirmed."""
         return self.path / "before.toml"
 
     def create(self) -> None:
-        """Make the folder, 0700, where it is missing.
+        """Make the folder, 0700, if it is missing.
 
-        Raises SecretError where others could put files into it, OSError where it cannot be made.
+        Raises SecretError if others could put files into it, OSError if it cannot be made.
         """
         with suppress(FileExistsError):
             make_folder(self.path, PRIVATE_FOLDER_MODE)
         self.check()
 
     def check(self) -> None:
-        """Raise SecretError where others could put files into the folder, or another in its place.
+        """Raise SecretError if others could put files into the folder, or replace it.
 
-        Raises OSError where there is none.
+        Raises OSError if there is none.
         """
         status = self.path.stat()
         if not stat.S_ISDIR(status.st_mode):
@@ -116,9 +116,9 @@ class HostFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other programs that change the keys out; raises SecretError where one is at it.
+        """Lock the folder against other programs that change keys; SecretError if one holds it.
 
-        What a killed one left unfinished is removed.
+        Unfinished files of a killed program are removed.
         """
         self.create()
         file = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
-"""The steps of a key's change on the gateway that has it: what is written where.
+"""The steps of a key's change on the gateway that has the key: the writes to its files.
 
 Each step may be repeated, and may be interrupted between any two writes: the next run finds the
-key that the interrupted one made, and goes on. The tunnels follow from what is written
-(`rotation.wanted_tunnels`), by `apply`.
+key that the interrupted one made, and continues. `apply` then sets up the tunnels that follow from
+the files (`rotation.wanted_tunnels`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site
 
 SetKeys = Callable[[Mapping[str, Optional[str]]], None]
-"""Sets keys of this site in the site file, all or none; None takes one away."""
+"""Sets keys of this site in the site file, all or none; None removes one."""
 
 PROBE_BYTES = 1000
-"""Of each ping: much more than the keepalives and handshakes that go over an idle tunnel."""
+"""The size of a ping: much more than the keepalives and handshakes of an idle tunnel."""
 
 _PINGS = 3
 
@@ -32,7 +32,7 @@ class KeyChangeError(Exception):
 
 
 def stage_here(folder: HostFolder, site: Site) -> Stage:
-    """How far the change of this host's key is."""
+    """The stage of the change of this host's key."""
     return stage_of(site, next_key=folder.next_public_key())
 
 
@@ -54,7 +54,7 @@ def begin(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 
 
 def switch(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
-    """Put the next key in the place of the old one, which is gone then."""
+    """Replace the old key by the next one; the old one is deleted."""
     key = _announced_key(folder, site)
     public = keys.public_key(key)
     write_key(folder.private_key_path, key)
@@ -62,7 +62,7 @@ def switch(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 
 
 def finish(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
-    """Forget the next key: it is the key now, or the change was aborted."""
+    """Delete the next key: it is the current key now, or the change was aborted."""
     if stage_here(folder, site) == "begun":
         raise KeyChangeError("the new key is not in use yet: run rotate switch or rotate abort")
     if site.next_public_key is not None:
@@ -72,11 +72,11 @@ def finish(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 
 
 def abort(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
-    """Go back to the old key. The next one is kept until the other gateways have left it."""
+    """Go back to the old key. The next one is kept until the other gateways stop using it."""
     if stage_here(folder, site) == "switched":
         raise KeyChangeError("the old key is gone and the new one in use: run rotate finish")
     if site.next_public_key is not None and folder.public_key() == site.next_public_key:
-        # Interrupted between the two writes of `switch`.
+        # `switch` was interrupted between its two writes.
         raise KeyChangeError("the old key is already gone: run rotate switch, which continues")
     if folder.next_key_path.exists():
         folder.next_key_path.rename(folder.aborted_key_path)
@@ -87,9 +87,9 @@ def abort(folder: HostFolder, site: Site, set_keys: SetKeys) -> None:
 
 
 def used_interfaces(machine: Machine, network: Network, site: Site) -> dict[str, frozenset[str]]:
-    """Over which interfaces each linked site sends to this one, found out by pings.
+    """The interfaces over which each linked site sends to this one, found by pings.
 
-    An answer comes by the route that the far gateway has. Empty where none came. Needs root.
+    The answer to a ping takes the far gateway's route. The set is empty if none came. Needs root.
     """
     links = [link for link in network.links_of(site.name) if link.via == "wireguard"]
     peers = [network.site(link.other(site.name)) for link in links]

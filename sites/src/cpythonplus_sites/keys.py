@@ -1,9 +1,9 @@
 """Keys: WireGuard key pairs, preshared keys for each pair of sites, keys for links over ssh.
 
 WireGuard's keys are those of X25519 (RFC 7748), 32 bytes in base64, as `wg genkey` writes them.
-Public halves are left to the programs that use the keys, wg and ssh-keygen. Rejected: arithmetic of
-our own, whose time would tell something about the key; and packages with C, which no gateway has.
-No private key is on a command line, where others could see it.
+The programs that use the keys, wg and ssh-keygen, compute the public halves. Rejected: arithmetic
+of our own, whose running time would reveal something about the key; and packages with C, which no
+gateway has. No private key is on a command line, where others could see it.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ def new_private_key() -> str:
 
 
 def public_key(private_key: str) -> str:
-    """The public half of a private key, as `wg pubkey` finds it.
+    """The public half of a private key, by `wg pubkey`.
 
-    Raises KeyFormatError for what is none, ProgramError without wg.
+    Raises KeyFormatError for an invalid key, ProgramError without wg.
     """
     decoded(private_key)
     return _public_key(private_key)
 
 
-@lru_cache(maxsize=16)  # of this host there are three
+@lru_cache(maxsize=16)  # this host has three keys
 def _public_key(private_key: str) -> str:
     public = _printed(["wg", "pubkey"], stdin=f"{private_key}\n").strip()
     decoded(public)
@@ -65,12 +65,12 @@ def new_preshared_secret() -> str:
 
 
 def preshared_key(secret: str, one: str, other: str, *, of_names: bool = False) -> str:
-    """The preshared key of a pair: the same at both, and of no other (HKDF, RFC 5869).
+    """The preshared key of a pair of sites: the same at both ends, unique to the pair (HKDF).
 
-    It comes from their two public keys, which both ends have to agree on anyway: so it stays when
-    sites are added, removed or renamed, and new hardware at one end is one change, not two.
-    of_names: `one` and `other` are the names of the sites, as up to version 0.2. Raises
-    KeyFormatError for a secret that is none, ValueError for a site with itself.
+    It is derived from their two public keys, which both ends have to agree on anyway: so it stays
+    the same when sites are added, removed or renamed, and new hardware at one end is one change,
+    not two. of_names: `one` and `other` are the names of the sites, as up to version 0.2. Raises
+    KeyFormatError for an invalid secret, ValueError for a site with itself.
     """
     if one == other:
         raise ValueError(f"a preshared key needs two sites, got {one!r} twice")
@@ -79,7 +79,7 @@ def preshared_key(secret: str, one: str, other: str, *, of_names: bool = False) 
 
 
 def hkdf(secret: bytes, info: bytes, salt: bytes = bytes(KEY_BYTES)) -> bytes:
-    """32 bytes from a secret, by HKDF with SHA-256 (RFC 5869): of its output the first block."""
+    """32 bytes from a secret: the first block of HKDF with SHA-256 (RFC 5869)."""
     extracted = hmac.digest(salt, secret, "sha256")
     return hmac.digest(extracted, info + b"\x01", "sha256")
 
@@ -87,11 +87,11 @@ def hkdf(secret: bytes, info: bytes, salt: bytes = bytes(KEY_BYTES)) -> bytes:
 def new_ssh_key(folder: Path, comment: str | None = None) -> tuple[str, str]:
     """An ed25519 key for links over ssh: the private file's text, and the public line.
 
-    folder: one that nobody else can change; the key is made in a folder in it, which goes again.
-    comment: behind the public key, so that people can tell whose it is (user's host name).
+    folder: one that nobody else can change; the key is made in a temporary folder in it.
+    comment: the text behind the public key that says whose it is; by default with the host name.
     """
     made_in = folder / ".new-ssh-key"
-    shutil.rmtree(made_in, ignore_errors=True)  # what a killed one left
+    shutil.rmtree(made_in, ignore_errors=True)  # files of a killed process
     make_folder(made_in, PRIVATE_FOLDER_MODE)
     try:
         path, shown = made_in / "key", _comment(comment)
@@ -105,9 +105,9 @@ def new_ssh_key(folder: Path, comment: str | None = None) -> tuple[str, str]:
 def ssh_public_line(path: Path, comment: str | None = None) -> str:
     """The public line of a private ssh key without a passphrase, in a file that only we can read.
 
-    Raises KeyFormatError for what is none, ProgramError without ssh-keygen.
+    Raises KeyFormatError for an invalid key, ProgramError without ssh-keygen.
     """
-    # With an empty passphrase it does not ask for one.
+    # With an empty passphrase, ssh-keygen does not ask for one.
     done = Machine().run(["ssh-keygen", "-y", "-P", "", "-f", str(path)])
     _refuse_missing("ssh-keygen", done.status)
     if done.status != 0:
@@ -124,7 +124,7 @@ def decoded(key: str) -> bytes:
         data = base64.b64decode(key.encode(), validate=True)
     except (binascii.Error, UnicodeError):
         data = b""
-    # Base64 of 32 bytes has two bits to spare; wg refuses a text in which they are set.
+    # Base64 of 32 bytes has two unused bits; wg refuses a text in which they are set.
     if len(data) != KEY_BYTES or _encoded(data) != key:
         raise KeyFormatError("not a key: expected 32 bytes in base64 (44 characters)")
     return data
@@ -139,7 +139,7 @@ def _comment(text: str | None) -> str:
 
 
 def _printed(command: Sequence[str], stdin: str = "") -> str:
-    """What a program printed. Raises ProgramError where it is not there, or fails."""
+    """The output of a program. Raises ProgramError if the program is missing, or fails."""
     done = Machine().run(command, stdin=stdin)
     _refuse_missing(command[0], done.status)
     if done.status != 0:

@@ -1,10 +1,10 @@
-"""How a link over ssh ends, so that nothing of the site at its other end gets in any more. No I/O.
+"""The end of a link over ssh, after which no packet of its far site gets in any more. No I/O.
 
     keys that permit it -> sessions that it has -> ssh -> its device  ...  the filter of its packets
 
-The filter comes last, with the rest of the firewall table: without it, what still comes out of the
-device would go on to the LAN. A step that leaves the device in place has failed, and so nothing
-behind it is done.
+The filter is removed last, with the rest of the firewall table: without it, packets that still come
+out of the device would reach the LAN. A step that leaves the device in place has failed, so the
+steps behind it are not done.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ VERIFY = 'ip link show dev "$0" >/dev/null 2>&1 || exit 0; echo "$0 is still the
 
 
 def changed_keys(wanted: Wanted, live: Live) -> tuple[File, ...]:
-    """Files with the keys that may log in, which are there and permit something else."""
+    """The existing files of keys that may log in whose contents are not as wanted."""
     found = []
     for file in (*wanted.files, *wanted.withdrawn):
         if file.path.parent == FOLDER and file.path.suffix == ".keys":
@@ -42,7 +42,7 @@ def changed_keys(wanted: Wanted, live: Live) -> tuple[File, ...]:
 
 
 def withdraw_keys(wanted: Wanted, live: Live) -> Iterator[Step]:
-    """Change what may log in, and end the sessions of those that may no longer."""
+    """Change the keys that may log in, and end the sessions of keys that may no longer."""
     for file in changed_keys(wanted, live):
         there = live.files[Path(file.path)]
         refused = _permitted(there.text if there else "") - _permitted(file.text)
@@ -60,7 +60,7 @@ def withdraw_keys(wanted: Wanted, live: Live) -> Iterator[Step]:
 
 
 def _permitted(text: str) -> set[tuple[str, str]]:
-    """Devices, and the lines that permit a key to open them, without the site's name at the end."""
+    """The devices, and the lines that permit a key to open them, without the site's name."""
     found = ((_KEY.search(line), line.rpartition(" ")[0]) for line in text.splitlines())
     return {(f"tun{match[1]}", line) for match, line in found if match}
 
@@ -82,7 +82,7 @@ def remove_devices(wanted: Wanted, live: Live) -> Iterator[Step]:
 
 
 def forget(live: Live) -> Iterator[Step]:
-    """Withdraw what a network of an old name let in, and end who came in so."""
+    """Withdraw the keys that a network of an old name let in, and end their sessions."""
     for path in live.gone.files:
         if Path(path).parent == Path(FOLDER) and live.files.get(Path(path)) is not None:
             yield Step(f"remove {path}", (Command(("rm", "-f", path)),))
@@ -92,9 +92,9 @@ def forget(live: Live) -> Iterator[Step]:
 
 
 def left_over(wanted: Wanted, live: Live) -> tuple[Device, ...]:
-    """The tun devices that belong to this network's tunnel user and to no link of the file.
+    """The tun devices of this network's tunnel user that belong to no link of the file.
 
-    And those of a user of an old name: ssh of another one could not open them.
+    The devices of a user of an old name are included: ssh of another user could not open them.
     """
     if wanted.tunnel_user is None:
         return ()
@@ -110,14 +110,14 @@ def left_over(wanted: Wanted, live: Live) -> tuple[Device, ...]:
 
 
 def going(wanted: Wanted, live: Live) -> set[str]:
-    """Names of the tun devices that are gone when these steps and those of the units are done."""
+    """The names of the tun devices that these steps and those of the units remove."""
     units = (_TUN_UNIT.search(name) for name in live.units if name not in wanted.units)
     return {device.name for device in left_over(wanted, live)} | {f"tun{x[1]}" for x in units if x}
 
 
 def _end(found: tuple[Session, ...]) -> Iterator[Command]:
     if found:
-        # KILL: one that is stopped would not heed another signal, and go on afterwards.
+        # KILL: a stopped process would not act on another signal, and could be continued later.
         pids = " ".join(str(session.pid) for session in found)
         yield Command(("sh", "-c", f"kill -KILL {pids}"), tolerated=True)
 

@@ -1,7 +1,7 @@
-"""Where the keys of a TOML text stand: the line of each, and the span of its value.
+"""The positions of the keys in a TOML text: the line of each, and the span of its value.
 
-tomllib says what a text means but not where; tomlkit keeps no positions either. The text was
-accepted by tomllib before, so that this scanner may be lax: it only has to find the ends.
+tomllib keeps no positions; tomlkit does not either. tomllib has accepted the text before, so this
+scanner may be lax: it only has to find the ends.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SCALAR = re.compile(r"[^,\]}#\r\n]*[^,\]}#\s]")
 
 
 class Statement(NamedTuple):
-    """One `key = value`; offsets into the text.
+    """One `key = value`, with offsets into the text.
 
-    header: the table in whose lines it stands.  inline: it stands in braces.
+    header: the table whose lines contain it.  inline: it is in an inline table.
     """
 
     keys: Keys
@@ -53,19 +53,19 @@ class Layout:
     _line_ends: list[int] = field(default_factory=list)
 
     def line(self, keys: Keys) -> int:
-        """The line (from 1 on) of a key; of the nearest table around it where it is not there."""
+        """The line (from 1) of a key; if it is missing, that of the nearest table around it."""
         while keys and keys not in self._offsets:
             keys = keys[:-1]
         return self.line_at(self._offsets.get(keys, 0))
 
     def line_at(self, offset: int) -> int:
-        """The line of a place in the text."""
+        """The line of an offset in the text."""
         if not self._line_ends:
             self._line_ends = [m.end() for m in re.finditer("\n|$", self.text)]
         return bisect_right(self._line_ends, offset) + 1
 
     def note(self, keys: Keys, offset: int) -> None:
-        """Remember where a key, and the tables that it implies, are named first."""
+        """Remember the offset at which a key, and the tables that it implies, are first named."""
         for length in range(len(keys), 0, -1):
             if keys[:length] in self._offsets:
                 break
@@ -95,7 +95,7 @@ class _Scanner:
         self.layout = Layout(text)
         self.at = int(text.startswith("\ufeff"))
         self.lengths: dict[Keys, int] = {}
-        """Of the arrays of tables so far."""
+        """The lengths of the arrays of tables so far."""
 
     def document(self) -> None:
         header: Keys = ()

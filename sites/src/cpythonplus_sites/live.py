@@ -1,8 +1,8 @@
-"""What is there on this gateway: interfaces, peers, routes, settings, units and files.
+"""The state of this gateway: interfaces, peers, routes, settings, units and files.
 
-Reads through a Machine and is tolerant: lines and fields that it does not know are passed over,
-and a program that is missing leaves its part empty. Not so the interfaces and routes: taken for
-missing, they would be set up anew, and what others have put there be replaced.
+Everything is read through a Machine. Unknown lines and fields are skipped, and a missing program
+leaves its part empty. Interfaces and routes are an exception: if they were taken for missing, they
+would be set up anew, and those of others replaced.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 INTERFACE_COLUMNS = 5
 PEER_COLUMNS = 9
 KERNEL_PROTOCOL = 2
-"""Of routes to what is connected: the kernel sets them for an address of a device."""
+"""The protocol of routes to connected networks: the kernel sets them for a device's address."""
 
 BOOT_PROTOCOL = 3
-"""Of routes that were added without naming a protocol, as wg-quick does (rtnetlink(7))."""
+"""The protocol of routes that were added without one, as wg-quick does (rtnetlink(7))."""
 
 ROUTE_KINDS = {"1": "unicast", "6": "blackhole", "7": "unreachable", "8": "prohibit", "9": "throw"}
-"""As `ip -N` prints them: by their numbers (rtnetlink(7))."""
+"""The kinds of routes by their numbers, which `ip -N` prints (rtnetlink(7))."""
 
 NOWHERE = ("blackhole", "unreachable", "prohibit", "throw")
 _ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}|[ \t]*# count \d+$", re.MULTILINE)
-"""Of a set that packets fill."""
+"""The elements of a set that packets fill."""
 
 SYSTEMD_RUNS = Path("/run/systemd/system")
 SSH_FOLDER = Path("/etc/ssh/cpythonplus-sites")
-"""As rendering.ssh.FOLDER."""
+"""The same as rendering.ssh.FOLDER."""
 
 PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")
@@ -56,7 +56,7 @@ PROC_SYS = Path("/proc/sys")
 
 @dataclass(frozen=True)
 class LivePeer:
-    """handshake_s: when the last one was, seconds since the epoch; 0: never."""
+    """A peer of an interface.  handshake_s: the last one, seconds since the epoch; 0: never."""
 
     public_key: str
     preshared_key: str | None = None
@@ -84,9 +84,10 @@ class LiveTunnel:
 
 @dataclass(frozen=True)
 class Device:
-    """A network device of any kind.  running: it has a carrier (a tun: a program holds it).
+    """A network device of any kind.
 
-    owner: of a tun, the user who may open it.  queue: its length in packets.
+    running: it has a carrier (a tun: a program holds it).  owner: the user who may open it, for a
+    tun.  queue: its length in packets.
     """
 
     name: str
@@ -108,7 +109,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class LiveFile:
-    """A file of ours as it lies there.  mode: permission bits."""
+    """The current state of a file of ours.  mode: permission bits."""
 
     text: str
     mode: int
@@ -116,15 +117,15 @@ class LiveFile:
 
 @dataclass(frozen=True)
 class Live:
-    """The state of a gateway, as far as Wanted asks for it.
+    """The state of a gateway, as far as Wanted needs it.
 
     tables: title -> (its rules, the rules that it would have if loaded anew), both as nft prints
-    them; None where nft cannot say.  addresses: DNS name -> what it resolves to.
+    them; None if nft cannot print them.  addresses: DNS name -> its addresses.
     stuck: sites without a session, and the endpoint at which they were tried so far.
-    silent: sites that give no sign of life through WireGuard.  ways: of links with a fallback,
-    where that was decided now.  ports: UDP ports in use, where a second interface is wanted.
-    recorded: what was set up here by `apply`; gone: what of it is not wanted any more.
-    other_keys: files with keys that may log in for tunnels, of none of these.
+    silent: sites from which nothing comes through WireGuard.  ways: those of links with a
+    fallback, if they were decided now.  ports: UDP ports in use, if a second interface is wanted.
+    recorded: everything that `apply` has set up here; gone: the part that is not wanted any more.
+    other_keys: other files with keys that may log in for tunnels.
     """
 
     now_s: float
@@ -156,13 +157,13 @@ def look(
     endpoints_only: bool = False,
     addresses: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Live:
-    """Read all that planning needs. Needs root for the keys.
+    """Read the state that planning needs. Needs root for the keys.
 
-    Raises OSError for odd files, and where interfaces or routes cannot be read.
+    Raises OSError for odd files, and if interfaces or routes cannot be read.
 
-    systemd: False: as if it did not run here.  heard: what the timer's look found before.
-    endpoints_only: leave out what such a plan has no use for.
-    addresses: what `resolved` found before.
+    systemd: False: as if it did not run here.  heard: the result of the timer's look.
+    endpoints_only: leave out the parts that such a plan does not use.
+    addresses: the result of an earlier `resolved`.
     """
     systemd = systemd and machine.exists(SYSTEMD_RUNS)
     found = devices(machine)
@@ -219,7 +220,7 @@ def _recorded(machine: Machine, wanted: Wanted) -> Record:
 def resolved(
     machine: Machine, wanted: Wanted, known: Mapping[str, tuple[str, ...]] | None = None
 ) -> dict[str, tuple[str, ...]]:
-    """What the hosts of the peers' endpoints resolve to; only those that are not `known` are asked.
+    """The addresses of the peers' endpoint hosts; only those that are not `known` are looked up.
 
     It may take RESOLVE_TIMEOUT_S: call it before the lock is taken.
     """
@@ -228,7 +229,7 @@ def resolved(
 
 
 def endpoint_hosts(wanted: Wanted) -> set[str]:
-    """DNS names and addresses at which the peers are to be found."""
+    """The hosts of the peers' endpoints: DNS names and addresses."""
     peers = (peer for tunnel in wanted.tunnels for peer in tunnel.peers)
     return {endpoint.host for peer in peers for endpoint in peer.endpoints}
 
@@ -237,7 +238,7 @@ def endpoint_hosts(wanted: Wanted) -> set[str]:
 
 
 def tunnels(machine: Machine, *, needed: bool = False) -> dict[str, LiveTunnel]:
-    """All WireGuard interfaces. Raises OSError where `wg` is needed, but does not run."""
+    """All WireGuard interfaces. Raises OSError if `wg` is needed, but does not run."""
     output = machine.run(["wg", "show", "all", "dump"])
     if needed and output.status in (NOT_FOUND_STATUS, TIMED_OUT_STATUS):
         raise OSError(output.reason)
@@ -279,12 +280,12 @@ def _or_none(text: str) -> str | None:
 
 
 def _number(text: str) -> int:
-    """`off` and whatever else is no number count as 0."""
+    """The number in a text; `off` and anything else count as 0."""
     return int(text) if text.isascii() and text.isdecimal() else 0
 
 
 def parse_endpoint(text: str) -> Endpoint | None:
-    """`203.0.113.1:51820` or `[2001:db8::1]:51820`."""
+    """Read `203.0.113.1:51820` or `[2001:db8::1]:51820`."""
     host, _, port = text.rpartition(":")
     if not host or not _number(port):
         return None
@@ -303,7 +304,7 @@ def _subnets(texts: Iterable[str]) -> Iterator[Subnet]:
 
 
 def devices(machine: Machine) -> dict[str, Device]:
-    """All network devices with their addresses. Raises OSError where they cannot be read."""
+    """All network devices with their addresses. Raises OSError if they cannot be read."""
     return parse_devices(_ip_json(machine, "-d", "-N", "address", "show"))
 
 
@@ -349,8 +350,8 @@ def _addresses(entries: object) -> Iterator[IPv4Interface | IPv6Interface]:
 def routes(machine: Machine, needed: Collection[int] = ()) -> tuple[LiveRoute, ...]:
     """The main routing table, IPv4 and IPv6.
 
-    needed: versions of IP; for others, a kernel that knows nothing of them is none the worse.
-    Raises OSError where a table cannot be read.
+    needed: the versions of IP whose tables must be readable; the kernel may lack other versions.
+    Raises OSError if a table cannot be read.
     """
     found: list[LiveRoute] = []
     for version in (4, 6):
@@ -365,7 +366,7 @@ def routes(machine: Machine, needed: Collection[int] = ()) -> tuple[LiveRoute, .
 
 
 def parse_routes(text: str) -> tuple[LiveRoute, ...]:
-    """Read `ip -j -N route show`; without those with several next hops and the default one."""
+    """Read `ip -j -N route show`, without the default route and routes with several next hops."""
     return tuple(filter(None, map(_route, _json_list(text))))
 
 
@@ -379,13 +380,13 @@ def _route(entry: dict[str, Any]) -> LiveRoute | None:
         subnet = ip_network(target, strict=False)
     except ValueError:
         return None
-    # iproute2 leaves the protocol out where it is `boot`.
+    # iproute2 leaves out the protocol if it is `boot`.
     protocol = _number(str(entry.get("protocol", BOOT_PROTOCOL)))
     return LiveRoute(subnet, device, protocol, _number(str(entry.get("metric", 0))), kind)
 
 
 def _ip_json(machine: Machine, *words: str) -> str:
-    """What `ip` prints. That of busybox knows no -j."""
+    """The output of `ip -j`. Raises OSError if it fails, as busybox's `ip`, which has no -j."""
     output = machine.run(["ip", "-j", *words])
     if output.status != 0:
         raise OSError(f"ip -j {' '.join(words)}: {output.reason}")
@@ -426,16 +427,16 @@ def _setting(machine: Machine, key: str) -> str | None:
 
 
 def missing_tables(machine: Machine, wanted: Wanted) -> tuple[str, ...]:
-    """The titles of the nftables tables that somebody has flushed."""
+    """The titles of the wanted nftables tables that do not exist, as after a flush."""
     found = ((table.title, _rules(machine, table, compare=False)) for table in wanted.tables)
     return tuple(title for title, (there, _) in found if there is None)
 
 
 def _rules(machine: Machine, table: Table, *, compare: bool) -> tuple[str | None, str | None]:
-    """The rules that are there, and, to compare, those that should be, in nft's own words.
+    """The current rules and, if `compare`, the wanted ones, both as nft prints them.
 
-    nft prints rules otherwise than they are written, and each version in its own way; so it is
-    asked to load ours into a network namespace that ends with the program, and to print that.
+    nft prints rules differently from how they are written, and each version in its own way. So it
+    loads ours into a network namespace that ends with the program, and prints them there.
     """
     listing = ["nft", "-s", "list", "table", table.family, table.name]
     there = machine.run(listing)
@@ -448,9 +449,10 @@ def _rules(machine: Machine, table: Table, *, compare: bool) -> tuple[str | None
 
 
 def _units(machine: Machine, wanted: Wanted, gone: Sequence[str]) -> dict[str, Unit]:
-    """Those that are wanted, and behind them those that are not: the last one first.
+    """The wanted units, and behind them the unwanted ones, the last one first.
 
-    gone: recorded ones.  The loaded ones that fit `wanted.changing_units` are not, either.
+    gone: the recorded units that are unwanted. Other loaded units that match
+    `wanted.changing_units` are unwanted, too.
     """
     names = [*wanted.units, *gone[::-1]]
     for pattern in wanted.changing_units:
@@ -472,7 +474,7 @@ def _file(machine: Machine, path: Path) -> LiveFile | None:
 
 
 def parse_address(text: str) -> str:
-    """An address in its one canonical form, so that two of them can be compared as text."""
+    """An address in its canonical form, so that addresses can be compared as text."""
     try:
         return str(ip_address(text))
     except ValueError:

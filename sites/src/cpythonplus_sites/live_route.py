@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LiveRoute:
-    """One of the main routing table.  metric: 0 in IPv4, 1024 in IPv6 where nobody gave one.
+    """A route of the main table.  metric: by default 0 in IPv4, 1024 in IPv6.
 
-    kind: as `ip` names it. All but `unicast` lead nowhere; the device says nothing there: in IPv6
-    it is lo, in IPv4 there is none.
+    kind: as `ip` names it. All kinds but `unicast` lead nowhere; their device means nothing: it is
+    lo in IPv6, and none in IPv4.
     """
 
     subnet: Subnet

@@ -1,6 +1,6 @@
-"""The machine as the rest of the room sees it: programs, files and names, behind one small class.
+"""The machine as the rest of the package sees it: programs, files and names, behind one class.
 
-What plans and judges takes a Machine, so that tests can hand it one that only remembers.
+Functions that plan and judge take a Machine, so that tests can pass one that only records calls.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 NOT_FOUND_STATUS = 127
 TIMED_OUT_STATUS = 124
 RESOLVE_TIMEOUT_S = 10
-"""For all names together. A resolver with two servers that are silent takes 20 s a name."""
+"""The time limit for all names together. With two silent servers a name takes 20 s."""
 MOST_BYTES = 1 << 24
-"""The most bytes that are read of a file; ours have a thousandth of it."""
+"""The most bytes that are read of a file; our own files have a thousandth of it."""
 PIECE_BYTES = 1 << 16
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def _without_waiting(name: str, flags: int) -> int:
-    """As an opener: a FIFO that nothing writes to reads as empty."""
+    """An opener for `open`: a FIFO without a writer reads as empty."""
     return os.open(name, flags | os.O_NONBLOCK)
 
 
 @dataclass(frozen=True)
 class Output:
-    """How a program ended: 127, it is not there; 124, it took too long (as in a shell)."""
+    """The result of a program.  status: 127: it is missing; 124: it timed out (as in a shell)."""
 
     status: int
     out: str = ""
@@ -57,24 +57,24 @@ class Output:
 
     @property
     def reason(self) -> str:
-        """One line for people: the last one that it wrote about an error, else its status."""
+        """One line for people: the program's last line on standard error, else its status."""
         lines = self.err.strip().splitlines()
         return lines[-1] if lines else f"status {self.status}"
 
 
 class ProgramError(Exception):
-    """A program that is needed and not there, or that fails: one line."""
+    """A needed program that is missing or fails; the text is one line."""
 
 
 class Machine:
     """This machine."""
 
     def run(self, argv: Sequence[str], *, stdin: str = "", timeout_s: float = 30) -> Output:
-        """Run a program to its end, in the C locale. Never raises for what it does.
+        """Run a program to its end, in the C locale. Does not raise if the program fails.
 
-        Its output goes to files: a daemon that it leaves behind (wireguard-go) keeps them open,
-        and the end of a pipe would not come before that of the daemon. In memory, as `wg show`
-        prints keys, and as on a full disk the output would be cut off without a word.
+        The output goes to files: a daemon that the program leaves behind (wireguard-go) would keep
+        a pipe open until its own end. The files are in memory, as `wg show` prints keys, and as a
+        full disk would truncate the output silently.
         """
         try:
             with _scratch_file() as out, _scratch_file() as err:
@@ -94,20 +94,20 @@ class Machine:
             return Output(NOT_FOUND_STATUS, err=f"{argv[0]}: {error.strerror}")
 
     def start(self, argv: Sequence[str]) -> None:
-        """Start a program that goes on when this one and its terminal are gone. Raises OSError."""
+        """Start a program that continues after this one and its terminal. Raises OSError."""
         nothing = subprocess.DEVNULL
         subprocess.Popen(  # nobody waits for it
             list(argv), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
 
     def read(self, path: Path) -> str | None:
-        """The text of a file, or None where it is not there. Raises OSError for other reasons.
+        """The text of a file, or None if it does not exist. Raises OSError for other reasons.
 
-        Bytes that are no text stay, as surrogates: a damaged file is put back as it was.
+        Invalid bytes are kept as surrogates, so that a damaged file can be restored unchanged.
         """
         try:
             with open(path, "rb", opener=_without_waiting) as file:
-                # The kernel refuses a setting below /proc/sys to a call that asks for megabytes.
+                # For settings below /proc/sys, the kernel refuses reads of megabytes.
                 pieces = iter(partial(file.read, PIECE_BYTES), b"")
                 data = b"".join(islice(pieces, MOST_BYTES // PIECE_BYTES + 1))
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class Machine:
         return data.decode("utf-8", "surrogateescape")
 
     def mode(self, path: Path) -> int | None:
-        """The permission bits of a file, or None where it is not there."""
+        """The permission bits of a file, or None if it does not exist."""
         try:
             return stat.S_IMODE(path.stat().st_mode)
         except FileNotFoundError:
@@ -128,16 +128,16 @@ class Machine:
         return path.exists()
 
     def listing(self, path: Path) -> tuple[str, ...]:
-        """The names in a folder; none where it is not there or may not be looked into."""
+        """The names in a folder; none if it does not exist or cannot be read."""
         try:
             return tuple(sorted(each.name for each in path.iterdir()))
         except OSError:
             return ()
 
     def write(self, path: Path, text: str, *, mode: int) -> None:
-        """Put a file in place as a whole, this user's, and its folder where that is missing.
+        """Replace a file atomically, owned by this user, and make its folder if it is missing.
 
-        Raises OSError, and SecretError where somebody else could exchange it.
+        Raises OSError, and SecretError if somebody else could replace the file.
         """
         from cpythonplus_sites.secrets import SecretError, write_atomically
 
@@ -160,7 +160,7 @@ class Machine:
         return time.monotonic()
 
     def pause(self, seconds: float) -> None:
-        """Do nothing for so long."""
+        """Sleep."""
         time.sleep(seconds)
 
     def echo(
@@ -175,11 +175,11 @@ class Machine:
         return echo(probes, count=count, interval_s=interval_s, wait_s=wait_s)
 
     def send_udp(self, source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
-        """Send an empty packet for each pair of ports, the own one first; see probing.send_udp."""
+        """Send an empty packet for each pair (own port, far port); see probing.send_udp."""
         send_udp(source, target, ports)
 
     def resolve(self, host: str) -> tuple[str, ...]:
-        """The addresses of a DNS name or address, in the resolver's order; none where it fails."""
+        """The addresses of a DNS name or address, in the resolver's order; none if it fails."""
         try:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
         except (OSError, UnicodeError):
@@ -189,10 +189,10 @@ class Machine:
     def resolve_all(
         self, hosts: Iterable[str], *, timeout_s: float = RESOLVE_TIMEOUT_S
     ) -> dict[str, tuple[str, ...]]:
-        """The same for several, looked up at once; none for a name without an answer by then.
+        """The addresses of several hosts, looked up at once; none for a name that timed out.
 
-        A look-up cannot be broken off, so it has a thread that nobody waits for any longer, and
-        that does not keep the process from ending, as one of a ThreadPoolExecutor would.
+        A look-up cannot be cancelled, so it runs in a thread that is not waited for after the
+        timeout, and that does not keep the process alive, as one of a ThreadPoolExecutor would.
         """
         wanted = sorted(set(hosts))
         found: dict[str, tuple[str, ...]] = {}

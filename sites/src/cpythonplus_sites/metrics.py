@@ -14,7 +14,7 @@ _VERDICTS = {"good": 1, "bad": 0}
 
 
 def prometheus(network: str, site: str, reaches: Sequence[Reach]) -> str:
-    """Metrics for each other site; what is not known has no sample."""
+    """The metrics for each other site; an unknown value has no sample."""
     lines: list[str] = []
     for name, kind, text, value in _METRICS:
         samples = [(reach, value(reach)) for reach in reaches]

@@ -1,4 +1,4 @@
-"""The network as it is meant to be: sites, the links between them, who is reached through whom.
+"""The network as it is meant to be: sites, the links between them, and the relays.
 
 Nothing here reads a file or touches a machine: plans, rendered files and diagrams are made from
 these values alone, so they say the same on every host and need no root.
@@ -22,7 +22,7 @@ Topology = Literal["mesh", "hub"]
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a gateway is reached from outside; `host` is a DNS name or an address."""
+    """An endpoint at which a gateway is reached from outside; host: a DNS name or an address."""
 
     host: str
     port: int
@@ -36,9 +36,9 @@ class Site:
     """One office: its subnets, and the gateway that links them to the others.
 
     gateway: the gateway's address in the LAN.  tunnel_address: its end of every tunnel.
-    endpoint: None behind NAT; more_endpoints: others, as of a second line to a provider, in the
-    order in which they are tried when it does not answer.  second_port: of UDP, for a change of
-    keys; None: the next one.  probe: a host of the LAN that `status` asks.
+    endpoint: None behind NAT; more_endpoints: others, such as a second line to a provider, in the
+    order in which they are tried if `endpoint` does not answer.  second_port: the UDP port for a
+    change of keys; None: the next one.  probe: a host of the LAN that `status` pings.
     next_public_key: the key that a rotation is changing to.
     """
 
@@ -61,12 +61,12 @@ class Site:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """Where it can be called from outside, in the order in which that is tried."""
+        """All endpoints, in the order in which they are tried."""
         return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
 
     @cached_property
     def subnets(self) -> tuple[Subnet, ...]:
-        """All that lies at this site: its LANs and its end of the tunnels."""
+        """The subnets of this site: its LANs and its end of the tunnels."""
         return (*self.lans, ip_network(self.tunnel_address))
 
 
@@ -74,9 +74,9 @@ class Site:
 class Link:
     """A tunnel between two gateways; `ends` are the sites' names in sorted order.
 
-    tunnel_number: of the `tun` device at both ends, for links over ssh.  fallback: what carries the
-    packets while WireGuard gets no answer; None: nothing.  caller: the end that starts ssh; None:
-    the endpoints decide it.
+    tunnel_number: the number of the `tun` device at both ends, for links over ssh.  fallback: the
+    tunnel that carries the packets while WireGuard gets no answer, or None.  caller: the end that
+    starts ssh; None: the endpoints decide.
     """
 
     ends: tuple[str, str]
@@ -89,7 +89,7 @@ class Link:
 
     @property
     def has_ssh(self) -> bool:
-        """Whether there is an ssh tunnel for it, in use or kept ready."""
+        """Whether the link has an ssh tunnel, in use or kept ready."""
         return "ssh" in (self.via, self.fallback)
 
     def other(self, name: str) -> str:
@@ -99,7 +99,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Relay:
-    """A pair of sites without a tunnel of their own; `via`, another site, passes it on."""
+    """A pair of sites without a tunnel between them; another site, `via`, forwards its packets."""
 
     ends: tuple[str, str]
     via: str
@@ -107,7 +107,7 @@ class Relay:
 
 @dataclass(frozen=True)
 class Route:
-    """From one gateway to a subnet of site `target`, through the link to its neighbour `peer`."""
+    """A route of a gateway to a subnet of site `target`, through the link to neighbour `peer`."""
 
     subnet: Subnet
     target: str
@@ -119,12 +119,13 @@ class Route:
 class Network:
     """All sites with all links between them, defaults filled in.
 
-    links: every pair of a mesh but those of `relays`; in a `hub` topology those between the hub and
-    each other site.
+    links: every pair of a mesh except those of `relays`; in a `hub` topology, the pairs of the hub
+    and each other site.
 
-    preshared_of_names: preshared keys come from the names of the sites, as up to version 0.2.
+    preshared_of_names: preshared keys are derived from the names of the sites, as up to version
+    0.2.
 
-    revision: makes the file another one than an earlier file that says the same (agreement.py).
+    revision: makes the file different from an earlier file with the same contents (agreement.py).
 
     The indexes are made once: a mesh of 500 sites has 124,750 links.
     """
@@ -154,16 +155,16 @@ class Network:
 
     @cached_property
     def _routes_by_site(self) -> dict[str, tuple[Route, ...]]:
-        """Of the sites that were asked for."""
+        """The cache of `routes_from`."""
         return {}
 
     @cached_property
     def _allowed_by_site(self) -> dict[str, dict[str, tuple[Subnet, ...]]]:
-        """Of the sites that were asked for."""
+        """The cache of `allowed_ips`."""
         return {}
 
     def site(self, name: str) -> Site:
-        """The site called `name`. Raises KeyError where there is none."""
+        """The site called `name`. Raises KeyError if there is none."""
         return self._site_by_name[name]
 
     def link(self, one: str, other: str) -> Link | None:
@@ -176,17 +177,17 @@ class Network:
         return self._links_by_site.get(name, ())
 
     def relay(self, one: str, other: str) -> str | None:
-        """The site that passes on what these two send each other, or None."""
+        """The site that relays between these two, or None."""
         ends = tuple(sorted((one, other)))
         return next((relay.via for relay in self.relays if relay.ends == ends), None)
 
     def first_link(self, name: str, target: str) -> Link | None:
-        """The link on which what site `name` sends to `target` leaves; None where there is none."""
+        """The link on which packets from site `name` to `target` leave; None if there is none."""
         through = self.relay(name, target) or self.hub
         return self.link(name, target) or (self.link(name, through) if through else None)
 
     def routes_from(self, name: str) -> tuple[Route, ...]:
-        """How the gateway of site `name` reaches every other one: directly, or through a third."""
+        """The routes from site `name` to all other sites, directly or through a third one."""
         if name not in self._routes_by_site:
             self._routes_by_site[name] = tuple(self._routes(name))
         return self._routes_by_site[name]
@@ -203,7 +204,7 @@ class Network:
             yield from (Route(subnet, target.name, peer, link) for subnet in target.subnets)
 
     def allowed_ips(self, name: str, peer: str) -> tuple[Subnet, ...]:
-        """What the gateway of site `name` sends to `peer` and accepts from it (its AllowedIPs)."""
+        """The subnets that site `name` sends to `peer` and accepts from it (its AllowedIPs)."""
         if name not in self._allowed_by_site:
             found: dict[str, list[Subnet]] = {}
             for route in self.routes_from(name):
@@ -213,6 +214,6 @@ class Network:
 
 
 def _directions(relay: Relay, name: str) -> list[tuple[str, str]]:
-    """Of a relay of site `name`: who passes on, and to whom."""
+    """The pairs (relaying site, target) of a relay, for packets from site `name`."""
     one, other = relay.ends
     return [(relay.via, other if one == name else one)] if name in relay.ends else []

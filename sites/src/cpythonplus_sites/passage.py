@@ -1,12 +1,12 @@
 """Whether this gateway lets packets through between its LAN and the tunnels, apart from our part.
 
-The kernel's settings, the firewall's chains on the way of forwarded packets (Docker and ufw make
-their policy DROP), chains that rewrite their source, and the rules of policy routing. No ping of
-the gateway's own can show this, for what it sends itself is not forwarded. So the rules are read:
-for a new TCP connection from a host in the LAN, does a chain certainly drop it, or hide where it
-comes from? A match that is not understood may let it through, and then nothing is said.
+The checks cover the kernel's settings, the firewall's chains for forwarded packets (Docker and ufw
+set their policy to DROP), chains that rewrite the source, and the rules of policy routing. The
+gateway's own pings do not show this, as its own packets are not forwarded. So the rules are read:
+for a new TCP connection from a host in the LAN, does a chain certainly drop it, or hide its source?
+A match that is not understood may let it through; then nothing is reported.
 
-Only read: `iptables-legacy` is asked only where its tables are in use, for it would load them.
+Nothing is changed: `iptables-legacy` runs only if its tables are in use, as it would load them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEGACY_TABLES = {
 }
 HOOKS = ("prerouting", "forward", "postrouting")
 IPTABLES = ("filter", "raw", "mangle", "nat")
-"""Tables of iptables in nftables have these names, and their base chains capital letters."""
+"""The names of iptables' tables in nftables; their base chains have capital letters."""
 
 MOST_JUMPS = 16
 MOST_RULES = 3
@@ -61,7 +61,7 @@ NO_ROUTE = "packets from the LAN to {0} find no route ({1}){2}"
 
 @dataclass(frozen=True)
 class Packet:
-    """A new TCP connection that is to be forwarded."""
+    """The first packet of a TCP connection that is to be forwarded."""
 
     iif: str
     oif: str
@@ -90,7 +90,7 @@ def host_in_lan(site: Site) -> Address:
 
 
 class Passage:
-    """Of one gateway, as `devices` are; what programs say is read once."""
+    """The forwarding of one gateway with these `devices`; each program's output is read once."""
 
     def __init__(self, machine: Machine, site: Site, devices: Mapping[str, Device]) -> None:
         self._machine = machine
@@ -99,9 +99,10 @@ class Passage:
         self._outputs: dict[tuple[str, ...], Output] = {}
 
     def faults(self, far: Site, device: str, others: Collection[str] = ()) -> Iterator[str]:
-        """What keeps packets of the LAN from the way to another site, a line each.
+        """The faults that keep packets of the LAN from the way to another site, a line each.
 
-        device: through which they should leave; others: through which they may, for a while.
+        device: the one through which they should leave; others: devices that they may use for a
+        while.
         """
         site = self._site
         if site.gateway.version != far.gateway.version:
@@ -127,7 +128,7 @@ class Passage:
             yield MASQUERADED.format(chain, lan, device)
 
     def dropped(self, packet: Packet) -> Iterator[str]:
-        """Which chains drop what this gateway passes on from one site to another, a line each."""
+        """The chains that drop packets which this gateway forwards between sites, a line each."""
         way = f"from {packet.iif} to {packet.oif}"
         for chain, names in self._dropping(packet):
             yield DROPPED.format(chain, way, _remedy(chain, names, packet.iif, packet.oif))
@@ -148,7 +149,10 @@ class Passage:
     def _misrouted(
         self, far: Site, lan: str, device: str, others: Collection[str]
     ) -> Iterator[str]:
-        """Where the kernel would send a packet of the LAN; rules of policy routing count, too."""
+        """The fault if the kernel would not send a packet of the LAN through `device`.
+
+        The rules of policy routing count, too.
+        """
         source = str(host_in_lan(self._site))
         words = ("ip", "-j", "route", "get", str(far.gateway), "from", source, "iif", lan)
         output = self._run(*words)
@@ -165,7 +169,7 @@ class Passage:
             yield DIVERTED.format(far.gateway, leaves, device, rules)
 
     def _odd_rules(self) -> list[str]:
-        """Rules beside the three that every machine has, as `ip rule` prints them."""
+        """The rules besides the three of every machine, as `ip rule` prints them."""
         lines = self._run("ip", f"-{self._site.gateway.version}", "rule", "show").out.splitlines()
         found = [" ".join(line.split()) for line in lines if line.strip()]
         return [line for line in found if not _USUAL_RULE.search(line)][:MOST_RULES]
@@ -179,14 +183,14 @@ class Passage:
     def _deciding(
         self, packet: Packet, kind: str, hooks: Collection[str], decision: str
     ) -> Iterator[tuple[str, Collection[str]]]:
-        """The base chains of a kind that certainly decide so of a packet."""
+        """The base chains of a kind that certainly make this decision on a packet."""
         tool = "iptables" if packet.source.version == IPV4 else "ip6tables"
         output = self._run("nft", "-j", "list", "ruleset")
         text = output.out if output.status == 0 else ""
         for title, chains, base in parse_nft(text, packet, kind, hooks):
             family, _, table = title.partition(" ")
             is_iptables = family != "inet" and table in IPTABLES and base.isupper()
-            # nft does not show all that is in the rules of iptables.
+            # nft does not show everything in the rules of iptables.
             found = self._iptables(f"{tool}-nft", table, base, packet) if is_iptables else None
             if found is not None:
                 yield from ((each, names) for each, names, word in found if word == decision)
@@ -202,7 +206,7 @@ class Passage:
     def _iptables(
         self, tool: str, table: str, base: str, packet: Packet
     ) -> list[tuple[str, Collection[str], str]] | None:
-        """The verdict of a chain; None where it cannot be asked."""
+        """The verdict of a chain; None if the tool cannot list it."""
         words = () if table == "filter" else ("-t", table)
         output = self._run(tool, *words, "-S")
         chains = parse_iptables(output.out, packet) if output.status == 0 else {}
@@ -213,9 +217,9 @@ class Passage:
 
 
 def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
-    """What lets it through, in the words of whoever keeps these chains, told by their `names`.
+    """The command that lets packets through, of the tool that keeps these chains, by their `names`.
 
-    A rule of our own beside theirs would be gone when they load theirs again.
+    A rule of our own in its chains would be lost when the tool loads its rules again.
     """
     tool, ways = chain.partition(" ")[0], dict.fromkeys(((lan, device), (device, lan)))
     if "filter_FORWARD" in names:
@@ -236,7 +240,7 @@ def _remedy(chain: str, names: Collection[str], lan: str, device: str) -> str:
 
 @dataclass
 class Chain:
-    """policy: what happens to what no rule decides; "" in a chain that is only jumped to."""
+    """A chain.  policy: the verdict if no rule decides; "" in a chain that is only jumped to."""
 
     policy: str = ""
     rules: list[Rule] = field(default_factory=list)
@@ -244,7 +248,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class Rule:
-    """matches: None where that cannot be told.
+    """A rule.  matches: None if that is unknown.
 
     verdict: accept, drop, rewrite (its source), return, "", or jump NAME.
     """
@@ -254,13 +258,13 @@ class Rule:
 
 
 def verdict(chains: Mapping[str, Chain], name: str) -> str:
-    """The fate of the packet: accept, drop, rewrite, or "" where that cannot be told."""
+    """The verdict on the packet: accept, drop, rewrite, or "" if it is unknown."""
     found = _walk(chains, name, 0)
     return (chains[name].policy or "accept") if found == "return" else found
 
 
 def _walk(chains: Mapping[str, Chain], name: str, depth: int) -> str:
-    """Accept, drop or rewrite; return: no rule decided; "": one may have."""
+    """The verdict: accept, drop or rewrite; return: no rule decided; "": one may have."""
     if name not in chains or depth > MOST_JUMPS:
         return ""
     for rule in chains[name].rules:
@@ -274,7 +278,7 @@ def _walk(chains: Mapping[str, Chain], name: str, depth: int) -> str:
             continue
         if rule.matches is None:
             if found not in ("drop", "rewrite"):
-                return ""  # it may be let through here
+                return ""  # the packet may be let through here
             continue
         return found
     return "return"
@@ -343,7 +347,7 @@ def _iptables_match(  # noqa: PLR0911
 
 
 def _words(line: str) -> list[str]:
-    """As a shell would split it: comments are in quotation marks."""
+    """The words of a line as a shell would split it: comments are in quotation marks."""
     try:
         return shlex.split(line)
     except ValueError:
@@ -357,7 +361,7 @@ def _is_device(pattern: str, name: str) -> bool:
 def parse_nft(
     text: str, packet: Packet, kind: str = "filter", hooks: Collection[str] = HOOKS
 ) -> Iterator[tuple[str, dict[str, Chain], str]]:
-    """Read `nft -j list ruleset`: table and name of each base chain of a kind on these hooks."""
+    """Read `nft -j list ruleset`: the base chains of a kind on these hooks, with their tables."""
     tables: dict[tuple[str, str], dict[str, Chain]] = {}
     bases: list[tuple[tuple[str, str], str]] = []
     data = _json(text)
@@ -436,13 +440,13 @@ def _nft_equals(  # noqa: PLR0911
         return right == f"ipv{packet.source.version}"
     if "ct" in left and key == "state":
         return right == "new" if isinstance(right, str) else None
-    if "ct" in left and key == "status" and right == "dnat":  # firewalld: of forwarded ports
+    if "ct" in left and key == "status" and right == "dnat":  # firewalld's rule for forwarded ports
         return False
     return None
 
 
 def _nft_payload(payload: dict[str, Any], right: object, packet: Packet) -> bool | None:
-    """A field of a header."""
+    """Whether a match of a header field fits the packet; None if that is unknown."""
     own = "ip" if packet.source.version == IPV4 else "ip6"
     protocol, name = payload.get("protocol"), str(payload.get("field"))
     if protocol in ("ip", "ip6") and protocol != own:
@@ -463,14 +467,14 @@ def _nft_subnet(right: object) -> str:
 
 
 def _all(*found: bool | None) -> bool | None:
-    """False where one is, else None where one cannot be told."""
+    """False if one is false, else None if one is unknown, else True."""
     if False in found:
         return False
     return None if None in found else True
 
 
 def _any(found: list[bool | None]) -> bool | None:
-    """True where one is, else None where one cannot be told."""
+    """True if one is true, else None if one is unknown, else False."""
     if True in found:
         return True
     return None if None in found else False

@@ -1,18 +1,19 @@
-"""What has to be done so that a gateway is as its file says: ordered steps. No I/O.
+"""The ordered steps that make a gateway as its file says. No I/O.
 
     record of what is made -> keys, units and devices of links over ssh that are wanted no more
       -> files -> units, for the next boot -> routes that refuse what has no tunnel -> kernel
       settings -> firewall table -> interfaces -> peers -> endpoints -> routes -> units
       -> interfaces and refusing routes that are left over -> what has an old name, and its record
 
-What lets a site in goes before what watches over it (leaving.py), and what refuses packets comes
-before what forwards them, and goes after (closing.py). Peers that stay are not touched: `wg
-addconf` gets those alone that differ. It adds no routes, so those are steps of their own; a route
-is moved by `ip route replace`, which leaves no moment without one. An interface that is missing is
-brought up first, and the rest planned from what it then looks like: wg-quick sets most of it.
+Keys and devices that let a site in are removed before the filter of its packets (leaving.py). The
+refusing routes are set before forwarding is enabled, and are removed after everything that forwards
+(closing.py). Peers that stay are not touched: `wg addconf` gets only those that differ. It adds no
+routes, so routes are separate steps; a route is moved by `ip route replace`, which leaves no moment
+without one. A missing interface is brought up first, and the rest is planned from its new state:
+wg-quick sets most of it.
 
-Every command may be repeated. What somebody else has set up is never changed: where it stands in
-the way, that is said (`Plan.obstacles`).
+Every command may be repeated. Anything that somebody else has set up is never changed; if it is in
+the way, it is reported (`Plan.obstacles`).
 """
 
 from __future__ import annotations
@@ -50,19 +51,19 @@ END_LOST_SESSIONS = """\
 for pid in $(pgrep -u "$0"); do
     ls -l "/proc/$pid/fd" 2>/dev/null | grep -q /dev/net/tun || kill "$pid"
 done"""
-"""A shell's: ends the processes of a tunnel user that have no device open.
+"""A shell script that ends the processes of a tunnel user that have no device open.
 
-An ssh or sshd whose device was deleted closes the channel, and keeps the connection, over which
-nothing comes any more: the client does not call again by itself.
+An ssh or sshd whose device was deleted closes the channel, but keeps the unusable connection: the
+client does not connect again by itself.
 """
 
 END_OF_RENAMED = 'rm -f "/run/wireguard/$0.sock"; sleep 1'
-"""A shell's: ends the wireguard-go of an interface that has another name now; frees its port."""
+"""A shell script that ends the wireguard-go of a renamed interface, which frees its port."""
 
 FORWARD_IPV6 = "net/ipv6/conf/all/forwarding"
 IPV6 = 6
 CLOCK_SLACK_S = 5
-"""By which a clock is set back in ordinary life."""
+"""The seconds by which a clock is set back in normal operation."""
 
 PRESHARED_CHANGES = (
     "which comes from the secret and the keys of both sites (up to version 0.2, and with"
@@ -83,21 +84,21 @@ LAN_REFUSED = (
 )
 
 LAST_UNITS = ("-clamping.service", "-unreachable.service")
-"""The units without which a forbidden packet could pass while a link is still up."""
+"""The units that must run while a link is up, or a forbidden packet could pass."""
 
 PROBE_METRIC = 4000
-"""Behind the routes that packets take."""
+"""The metric of routes for pings, which is behind that of the routes for packets."""
 
 IPV6_METRIC = 1024
-"""What Linux gives an IPv6 route for which no metric is named."""
+"""The metric that Linux gives an IPv6 route without one."""
 
 
 def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
-    """Compare what should be with what is.
+    """Compare the wanted state with the current one.
 
-    endpoints_only: only what a timer may do by itself: follow DNS names, move routes along with a
-    change of keys or to and from a fallback, put back what refuses packets without a tunnel, and
-    our table of nftables where somebody has flushed all of them.
+    endpoints_only: only the steps that a timer may take by itself: follow DNS names, move routes in
+    a change of keys or to and from a fallback, restore the `unreachable` routes, and restore our
+    nftables table if somebody has flushed all tables.
     """
     return _Planner(wanted, live).plan(endpoints_only=endpoints_only)
 
@@ -123,7 +124,7 @@ class _Planner:
     def plan(self, *, endpoints_only: bool) -> Plan:
         strangers = [*self.strangers(), *(() if endpoints_only else self.connected())]
         if strangers:
-            # Half of it would do more harm than nothing.
+            # Half of the steps would do more harm than none.
             return Plan((), (*self.obstacles, *strangers))
         closed = closing.close(self.wanted, self.live)
         by_itself = [closed, self.loose_filters(), self.endpoints()]
@@ -165,17 +166,17 @@ class _Planner:
             self.record(self.wanted.written),
         ]
 
-    # ---- what has an old name -------------------------------------------------------------------
+    # ---- things with an old name ----------------------------------------------------------------
 
     def record(self, record: Record) -> Iterator[Step]:
-        """Before anything is made, and when what is not wanted is gone."""
+        """Write the record: before anything is made, and after unwanted things are gone."""
         path = self.wanted.record
         if path is not None and record != self.live.recorded:
             file = PlainFile(path, record.text(), 0o600)
             yield Step(f"record in {path} what is set up here", file=file)
 
     def of_old_names(self) -> Iterator[Step]:
-        """Take down each recorded thing but units and interfaces; it may be gone already."""
+        """Remove recorded things except units and interfaces; they may be gone already."""
         gone = self.live.gone
         for metric in filter(str.isdecimal, gone.metrics):
             yield from closing.reopen(
@@ -199,7 +200,7 @@ class _Planner:
             return False
         return path.parent != Path(FOLDER) or MARK in there.text
 
-    # ---- what is not ours -----------------------------------------------------------------------
+    # ---- things of others -----------------------------------------------------------------------
 
     def strangers(self) -> Iterator[str]:
         """Interfaces of somebody else, with a name that one of ours should have."""
@@ -224,7 +225,7 @@ class _Planner:
                 yield f"{link.device} exists, but its addresses are not those of this network"
 
     def connected(self) -> Iterator[str]:
-        """LANs of other sites that are a network of this host, which ours would hide."""
+        """LANs of other sites that are a network of this host; our routes would hide it."""
         wanted = {way.subnet for way in self.wanted.routes}
         ours = self.wanted.devices | {tunnel.interface for tunnel in self._left_over()}
         for route in self.live.routes:
@@ -233,7 +234,7 @@ class _Planner:
                 yield _not_ours(route)
 
     def _is_elsewhere(self, device: Device) -> bool:
-        """Whether it has addresses, but none in the range of our tunnels."""
+        """Whether a device has addresses, but none in the range of our tunnels."""
         found = [x.ip for x in device.addresses if not x.is_link_local]
         return bool(found) and not any(_is_in(ip, self.wanted.range) for ip in found)
 
@@ -259,24 +260,24 @@ class _Planner:
             yield Step("reload the units of systemd", (Command(("systemctl", "daemon-reload")),))
 
     def _take_over(self, path: str) -> Iterator[Command]:
-        """What has to read a changed file for it to count."""
+        """The commands after which a changed file takes effect."""
         if path.startswith("/etc/sysusers.d/") and path not in self.live.gone.files:
             yield Command(("systemd-sysusers", path), tolerated=True)
         elif path.startswith("/etc/ssh/sshd_config.d/") and self.live.systemd:
-            # A running sshd that is to read a wrong file again may end, and lock everybody out.
+            # A running sshd that reloads an invalid file may end, and lock everybody out.
             yield Command(("sh", "-c", CHECK_SSHD))
-            # Debian calls it ssh, others sshd.
+            # The unit is `ssh` on Debian, and `sshd` on others.
             yield Command(("systemctl", "try-reload-or-restart", "ssh.service"), tolerated=True)
             yield Command(("systemctl", "try-reload-or-restart", "sshd.service"), tolerated=True)
 
     def loose_filters(self) -> Iterator[Step]:
-        """Of devices that came up anew, between which packets go to and fro."""
+        """Set rp_filter again for devices that came up anew, if a link has a fallback."""
         found = {x.device for x in self.wanted.fallbacks}
         found |= {x.interface for x in self.wanted.tunnels} if found else set()
         yield from self.settings({f"net/ipv4/conf/{name}/rp_filter" for name in found})
 
     def settings(self, only: set[str] | None = None) -> Iterator[Step]:
-        """Each may fail by itself, as in a container where /proc/sys cannot be written."""
+        """Set kernel settings; each may fail alone, as in a container with read-only /proc/sys."""
         accepting: list[Step] = []
         for key, value in self.wanted.sysctls.items():
             if only is not None and key not in only:
@@ -285,7 +286,7 @@ class _Planner:
             if there == value:
                 continue
             if there is None:
-                if "/conf/" not in key:  # those come with the interface
+                if "/conf/" not in key:  # the interface's settings appear with it
                     self.obstacles.append(f"{key}: this kernel has no such setting")
                 continue
             set_it = Command(("sysctl", "-q", "-w", f"{key}={value}"))
@@ -299,7 +300,7 @@ class _Planner:
         yield from accepting
 
     def tables(self, *, flushed: bool = False) -> Iterator[Step]:
-        """All; or, flushed: those that somebody took away, as `nft -f /etc/nftables.conf` does.
+        """Load the tables; flushed: only removed ones, as by `nft -f /etc/nftables.conf`.
 
         The timer loads them, so that packets from ssh links do not stay unfiltered.  A gateway that
         was taken down has no interface of ours, and keeps none of our tables.
@@ -311,7 +312,7 @@ class _Planner:
             there, meant = self.live.tables.get(table.title, (None, None))
             if there is not None and (flushed or meant in (None, there)):
                 continue
-            # In one transaction: there is no moment without rules.
+            # One transaction leaves no moment without rules.
             start = f"table {table.title}\ndelete table {table.title}\n"
             word = "load" if there is None else "change"
             load = Command(("nft", "-f", "-"), stdin=start + table.rules)
@@ -326,7 +327,7 @@ class _Planner:
             if self._is_taken(tunnel):
                 self._tell_taken(tunnel)
             elif device is None:
-                # wireguard-go goes on for an interface that was renamed, until its socket is gone.
+                # After a rename of its interface, wireguard-go runs until its socket is gone.
                 is_held = name in self.live.tunnels
                 end = (Command(("sh", "-c", END_OF_RENAMED, name)),) if is_held else ()
                 yield Step(f"bring up {name}", (*end, *self._bring_up(name)))
@@ -344,7 +345,7 @@ class _Planner:
         return tunnel.spare and tunnel.listen_port in self.live.ports and not is_there
 
     def _tell_taken(self, tunnel: Tunnel) -> None:
-        """Nothing is missing without it, unless a change of keys is to go on over it."""
+        """Report a taken port; it matters only if a change of keys is to use the interface."""
         text = PORT_TAKEN.format(tunnel.listen_port, tunnel.interface)
         used = [x for x in self.wanted.rotation if x.spare for peer in x.peers if peer.preferred]
         (self.obstacles if used else self.notes).append(text)
@@ -352,21 +353,21 @@ class _Planner:
     def _bring_up(self, name: str) -> tuple[Command, ...]:
         path = next((f.path for f in self.wanted.files if f.path.name == f"{name}.conf"), None)
         if path is None:
-            # No kernel module: the implementation in user space.
+            # Without the kernel module, the implementation in user space is used.
             make = f"ip link add dev {name} type wireguard 2>/dev/null || wireguard-go {name}"
             return (Command(("sh", "-c", make)),)
         if self.live.systemd:
-            # Not `start`: after its daemon was killed the unit still counts as active.
+            # `start` would do nothing: after its daemon was killed the unit still counts as active.
             return (Command(("systemctl", "restart", f"wg-quick@{name}.service")),)
         return (Command(("wg-quick", "up", str(path))),)
 
     def _make_user(self) -> Iterator[Command]:
-        """Again: the run that wrote the file may have ended before."""
+        """Make the tunnel user again: the run that wrote the file may have ended before that."""
         for file in self.wanted.files:
             yield from self._take_over(str(file.path)) if "sysusers" in str(file.path) else ()
 
     def _make_tun(self, device: str) -> Command:
-        """Owned by a user without rights, as which ssh then opens it."""
+        """Make a tun device for the user without rights as which ssh opens it."""
         ending = f"-tun@{device.removeprefix('tun')}.service"
         unit = next((unit for unit in self.wanted.units if unit.endswith(ending)), None)
         if unit is not None and self.live.systemd:
@@ -416,7 +417,7 @@ class _Planner:
                 )
 
     def left_over_devices(self, *, in_the_way: bool) -> Iterator[Step]:
-        """Interfaces with a key of ours that are not wanted: of an old name, or of a rotation."""
+        """Remove unwanted interfaces with a key of ours: with an old name, or of a rotation."""
         missing = [x for x in self.wanted.tunnels if x.interface not in self.live.devices]
         ports = {tunnel.listen_port for tunnel in missing}
         for tunnel in self._left_over():
@@ -425,7 +426,7 @@ class _Planner:
                 yield Step(f"remove {name}", tuple(self._remove(name)), interrupts=in_the_way)
 
     def own_left_over(self) -> list[LiveTunnel]:
-        """For who takes everything down."""
+        """The left-over interfaces of ours, for `down`."""
         return self._left_over()
 
     def _left_over(self) -> list[LiveTunnel]:
@@ -444,7 +445,7 @@ class _Planner:
         ]
 
     def _is_of_a_rotation(self, name: str) -> bool:
-        """By name and address: the key of one that was aborted is no longer there to go by."""
+        """Whether an interface is a rotation's, by name and address: an aborted key is deleted."""
         spares = {rotation.spare_interface(x.interface) for x in self.wanted.tunnels if not x.spare}
         device = self.live.devices.get(name)
         if name not in spares or device is None:
@@ -475,13 +476,13 @@ class _Planner:
                 yield Step(title, tuple(self._set(tunnel, live)), interrupts=interrupts)
 
     def _set(self, tunnel: Tunnel, live: LiveTunnel) -> Iterator[Command]:
-        """Only what differs. Rejected: `wg syncconf` with all peers.
+        """Set only the differences. Rejected: `wg syncconf` with all peers.
 
-        It takes the allowed IPs of each peer away and sets them again, and what comes or goes in
-        between is lost, also of peers that stay: 5 of 12,000 packets beside 3,000 calls.
+        It removes the allowed IPs of each peer and sets them again; packets in between are lost,
+        also of peers that stay: 5 of 12,000 packets beside 3,000 calls.
         """
         # A new private key ends every session, but the time of the last handshake would stay, and
-        # a route be moved to where nobody answers: begin anew.
+        # a route would be moved to a dead session: remove all peers first.
         stay = live.peers if live.private_key == tunnel.private_key else ()
         wanted = {peer.public_key: peer for peer in tunnel.peers}
         there = {peer.public_key: peer for peer in stay if peer.public_key in wanted}
@@ -494,7 +495,7 @@ class _Planner:
             if key not in there or _peer_differences(peer, there[key]):
                 lines += self._peer(peer, new=key not in there)
         if lines:
-            # Over standard input: on a command line everybody could read the keys.
+            # The keys go over standard input: on a command line everybody could read them.
             argv = ("wg", "addconf", tunnel.interface, "/dev/stdin")
             yield Command(argv, stdin="\n".join(lines) + "\n")
 
@@ -532,7 +533,7 @@ class _Planner:
         yield from ["[Interface]", *changed] if changed else []
 
     def _peer(self, peer: Peer, *, new: bool) -> Iterator[str]:
-        """A peer that stays gets no endpoint here: `endpoints` judges that."""
+        """The lines of a peer; one that stays gets no endpoint here: `endpoints` sets it."""
         yield from ("[Peer]", f"PublicKey = {peer.public_key}")
         if peer.preshared_key is not None:
             yield f"PresharedKey = {peer.preshared_key}"
@@ -542,7 +543,7 @@ class _Planner:
             yield f"Endpoint = {found[0]}"
 
     def endpoints(self) -> Iterator[Step]:
-        """Follow names whose address changed; a peer that is heard of from elsewhere is left."""
+        """Follow names whose address changed; a peer with a session from elsewhere stays."""
         for tunnel in self.wanted.tunnels:
             live = self.live.tunnels.get(tunnel.interface)
             for peer in tunnel.peers:
@@ -557,7 +558,7 @@ class _Planner:
                     yield from self._next_endpoint(tunnel.interface, peer, there, found)
 
     def _tell_unusable(self, peer: Peer, *, has_others: bool) -> None:
-        """Say which endpoints lead nowhere; that is no obstacle while others are there."""
+        """Report endpoints that lead nowhere; they are no obstacle if there are others."""
         for endpoint in peer.endpoints:
             found = self.live.addresses.get(endpoint.host, ())
             if not self._usable(endpoint):
@@ -568,7 +569,7 @@ class _Planner:
     def _next_endpoint(
         self, interface: str, peer: Peer, there: LivePeer, found: list[Endpoint]
     ) -> Iterator[Step]:
-        """All in turn, the first one again after the last, as the timer looks."""
+        """Try all endpoints in turn, the first again after the last, one at each timer's look."""
         after = found[(found.index(there.endpoint) + 1) % len(found)] if there.endpoint else None
         if after is not None and after != there.endpoint:
             yield self._set_endpoint(interface, peer, after, is_quiet=True)
@@ -598,7 +599,7 @@ class _Planner:
         return Step(title, (Command(argv),), is_quiet=is_quiet)
 
     def _resolved(self, peer: Peer) -> list[Endpoint]:
-        """All addresses of all endpoints, in their order."""
+        """All addresses of a peer's endpoints, in their order."""
         found = (each for endpoint in peer.endpoints for each in self._usable(endpoint))
         return list(dict.fromkeys(found))
 
@@ -607,9 +608,9 @@ class _Planner:
         return [Endpoint(x, endpoint.port) for x in found if not self._is_inside(x)]
 
     def _is_inside(self, address: str) -> bool:
-        """Whether what is sent there would go into a tunnel, and so round and round.
+        """Whether packets to an address would go into a tunnel, and so loop.
 
-        Or, as in the file, reach no other gateway: this site's own LANs, and this host.
+        Also true for this site's own LANs and this host, which are no other gateway.
         """
         try:
             found = ip_address(address)
@@ -623,7 +624,7 @@ class _Planner:
 
     @cached_property
     def _ways(self) -> dict[Subnet, str]:
-        """Which neighbour leads to which subnet."""
+        """The neighbour that leads to each subnet."""
         return {way.subnet: way.peer for way in self.wanted.routes}
 
     def _lengths(self, address: Address) -> set[int]:
@@ -637,7 +638,7 @@ class _Planner:
 
     @cached_property
     def wanted_routes(self) -> dict[Subnet, str]:
-        """Which device leads to which subnet, as the sessions are now."""
+        """The device for each subnet, by the current sessions."""
         spares = self._spares_in_use()
         fixed = {way.peer: way.device for way in self.wanted.routes}
         devices = {
@@ -654,7 +655,7 @@ class _Planner:
         return found
 
     def _spares_in_use(self) -> dict[str, str]:
-        """The ssh devices of links with a fallback that is in use: by decision, or as it is."""
+        """The ssh devices of fallbacks in use: by the timer's decision, or by current routes."""
         spares = {each.peer: each.device for each in self.wanted.fallbacks}
         subnets = {way.subnet: way.peer for way in self.wanted.routes if way.peer in spares}
         on = {
@@ -673,7 +674,7 @@ class _Planner:
 
     @cached_property
     def _alive(self) -> set[tuple[str, str]]:
-        """Interfaces and public keys of the sessions that there are."""
+        """The interfaces and public keys of the current sessions."""
         return {
             (tunnel.interface, end.public_key)
             for tunnel in self.live.tunnels.values()
@@ -701,7 +702,7 @@ class _Planner:
                 yield from self._route(subnet, device)
 
     def moved_routes(self) -> Iterator[Step]:
-        """Only between our own interfaces: in a change of keys, and to and from a fallback."""
+        """Move routes between our interfaces: in a change of keys, and to and from a fallback."""
         if len(self.wanted.tunnels) > 1:
             yield from self.missing_routes()
             return
@@ -712,9 +713,10 @@ class _Planner:
                 yield from self._route(subnet, device)
 
     def probe_routes(self) -> Iterator[Step]:
-        """For pings through the way that is not in use.
+        """Set routes for pings through the way that is not in use.
 
-        IPv6 sends nothing through a device that no route leads to; IPv4 does (probing.Probe).
+        IPv6 sends nothing through a device without a route to the target; IPv4 does
+        (probing.Probe).
         """
         there = {(x.subnet, x.device, x.metric) for x in self.live.routes}
         for subnet, device, metric in self._probes():
@@ -745,7 +747,7 @@ class _Planner:
         yield _ip(f"{word} {subnet} through {device}", *_route_words("replace", subnet, device))
 
     def stale_routes(self) -> Iterator[Step]:
-        """After the peers: what comes from a site that leaves is refused before all else."""
+        """Remove stale routes, after the peers: packets from a leaving site are refused first."""
         wanted, probes = self.wanted_routes, set(self._probes())
         going = {tunnel.interface for tunnel in self._left_over()}
         going |= leaving.going(self.wanted, self.live)
@@ -763,23 +765,23 @@ class _Planner:
             )
 
     def _is_second(self, route: LiveRoute, device: str) -> bool:
-        """Whether it stands beside one that is right; it would hide that, or outlive it."""
+        """Whether a route is a second one beside the right one, which it could hide or outlive."""
         metric = IPV6_METRIC if route.subnet.version == IPV6 else 0
         there = self._routes_to.get(route.subnet, [])
         right = [x for x in there if (x.device, x.metric) == (device, metric)]
         return bool(right) and route not in right
 
     def _may_replace(self, route: LiveRoute, metric: int) -> bool:
-        """`ip route replace` takes the place of one with the same metric."""
+        """Whether `ip route replace` may replace a route: one with the same metric."""
         return self._did_set(route) or (
             route.device in self.wanted.devices and route.metric == metric
         )
 
     def _did_set(self, route: LiveRoute) -> bool:
-        """By its mark; or wg-quick did for us, which marks nothing."""
+        """Whether we set a route: it has our mark, or wg-quick set it, which marks nothing."""
         if route.protocol == ROUTE_PROTOCOL:
             device = self.live.devices.get(route.device)
-            # Of a link over ssh that is no more; another network may have some, too.
+            # A removed link over ssh may have left the route; another network may have such, too.
             was_ours = device is not None and any(
                 _is_in(x.ip, self.wanted.range) for x in device.addresses
             )
@@ -795,9 +797,9 @@ class _Planner:
     # ---- systemd --------------------------------------------------------------------------------
 
     def stale_units(self, *, last: bool) -> Iterator[Step]:
-        """Before the devices that they hold, and before the table of nftables that watches them.
+        """Stop stale units before their devices and the nftables table for them are removed.
 
-        last: those that stay as long as an interface does, and those of WireGuard's.
+        last: the units that stay as long as an interface does, and WireGuard's.
         """
         for name, unit in self.live.units.items():
             is_last = name.startswith("wg-quick@") or name.endswith(LAST_UNITS)
@@ -813,7 +815,7 @@ class _Planner:
             )
 
     def enabled(self) -> Iterator[Step]:
-        """Before anything is started: that may wait for the network, or fail, for minutes."""
+        """Enable units before any is started: a start may take minutes, or fail."""
         for name in self.wanted.units if self.live.systemd else ():
             unit = self.live.units.get(name)
             if unit is None or not unit.enabled:
@@ -823,13 +825,13 @@ class _Planner:
         for name in self.wanted.units if self.live.systemd else ():
             unit = self.live.units.get(name)
             interface = name.removeprefix("wg-quick@").removesuffix(".service")
-            # Brought up by hand: to start its unit would fail, and nothing is missing.
+            # If the interface was brought up by hand, starting its unit would fail.
             if not (unit and unit.active) and interface not in self.live.tunnels:
                 yield Step(f"start {name}", (Command(("systemctl", "start", name)),))
 
 
 def _guarded(forwarding: Step, accepting: list[Step]) -> Step:
-    """One step: where accept_ra cannot be set, forwarding would take the way to the provider."""
+    """Join the steps: if accept_ra cannot be set, forwarding would remove the default route."""
     if not accepting:
         return forwarding
     commands = [command for step in (*accepting, forwarding) for command in step.commands]
@@ -847,7 +849,7 @@ def _peer_differences(peer: Peer, there: LivePeer) -> list[str]:
 
 
 def is_fresh(peer: LivePeer, now_s: float) -> bool:
-    """Whether there is a session. A handshake after now is from before the clock went back."""
+    """Whether there is a session. A handshake in the future is from before a clock step back."""
     age_s = now_s - peer.handshake_s
     return peer.handshake_s > 0 and -CLOCK_SLACK_S < age_s < rotation.FRESH_S
 

@@ -1,9 +1,9 @@
 """Pings of our own: many at once, each from a chosen address, through a chosen device, of any size.
 
-`ping -I DEVICE` was rejected: it hears only what comes back through the same device, and the far
-gateway may answer through another one (it judges its own direction, see fallback.py). So the device
-is named for each packet (IP_PKTINFO, ip(7); RFC 3542, 6.1), and the answer may come from anywhere.
-Nor has the ping of busybox a way to ask for packets that are not to be cut into fragments.
+`ping -I DEVICE` was rejected: it receives only packets from the same device, and the far gateway
+may answer through another one (it judges its own direction, see fallback.py). So each packet names
+its device (IP_PKTINFO, ip(7); RFC 3542, 6.1), and the answer may come through any. The ping of
+busybox also has no option against fragmentation.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Address
 
 HEADERS = {4: 28, 6: 48}
-"""Bytes of IP and ICMP header, by version of IP."""
+"""The bytes of the IP and ICMP headers, by version of IP."""
 
 SMALL = 84
-"""Bytes of a packet, with its headers, where no size is asked for; as ping's."""
+"""The default size of a packet in bytes, with its headers; the same as that of ping."""
 
 _REQUEST, _REPLY = {4: 8, 6: 128}, {4: 0, 6: 129}
 _TOKEN_BYTES = 8
 _BUFFER = 65536
-# Not each version of Python knows these (linux/in.h, linux/in6.h).
+# Not every version of Python has these constants (linux/in.h, linux/in6.h).
 _IP_PKTINFO, _IP_MTU_DISCOVER = 8, 10
 _IPV6_PKTINFO, _IPV6_MTU_DISCOVER = 50, 23
 _IPV6_CHECKSUM, _UDP_SUM_AT = 7, 6
@@ -42,10 +42,10 @@ _MAY_FRAGMENT, _MUST_NOT_FRAGMENT = 0, 2
 
 @dataclass(frozen=True)
 class Probe:
-    """Whom to ask, and how.
+    """A ping to send.
 
-    source, device: None lets the kernel choose.  size_bytes: of the IP packet; whole: it must not
-    be cut into fragments on its way.
+    source, device: None lets the kernel choose.  size_bytes: the size of the IP packet; whole: it
+    must not be fragmented on its way.
     """
 
     address: Address
@@ -57,10 +57,10 @@ class Probe:
 
 @dataclass(frozen=True)
 class Ping:
-    """What came back of `sent` packets.
+    """The answers to `sent` packets.
 
     time_ms: the mean round trip, None without an answer.  error: why this host could not even send
-    the last one.  told: a router said that it was too large, as it should.
+    the last packet.  told: a router reported that it was too large.
     """
 
     sent: int
@@ -73,10 +73,10 @@ class Ping:
 def echo(
     probes: Sequence[Probe], *, count: int = 3, interval_s: float = 0.2, wait_s: float = 1.0
 ) -> list[Ping]:
-    """Ask all at the same time, `count` times; one result for each, in the same order.
+    """Send all probes at the same time, `count` times; one result for each, in the same order.
 
-    wait_s: for answers after the last packet; less where all are there.  Needs root, or nothing is
-    sent (Ping.error). Never raises.
+    wait_s: the wait for answers after the last packet; it ends when all are there.  Without root
+    nothing is sent (Ping.error). Never raises.
     """
     asked = [_Asked(probe) for probe in probes]
     sockets: dict[int, socket.socket] = {}
@@ -99,7 +99,7 @@ def echo(
 
 @dataclass
 class _Asked:
-    """A probe under way.  times_s: when each packet left, by its number; None: it was answered."""
+    """A running probe.  times_s: when each packet left, by its number; None: it was answered."""
 
     probe: Probe
     times_s: dict[int, float | None] = field(default_factory=dict)
@@ -140,7 +140,7 @@ class _Asked:
 def send_udp(source: Address, target: Address, ports: Iterable[tuple[int, int]]) -> None:
     """Send an empty UDP packet for each pair of ports. Best effort: never raises.
 
-    By a raw socket: ports below 1024, 0, or in use are numbers like others here.
+    The socket is raw, so that any number is a valid port: below 1024, 0, or in use.
     """
     version = target.version
     family = socket.AF_INET if version == 4 else socket.AF_INET6  # noqa: PLR2004
@@ -149,7 +149,7 @@ def send_udp(source: Address, target: Address, ports: Iterable[tuple[int, int]])
             found.setsockopt(socket.IPPROTO_IPV6, _IPV6_CHECKSUM, _UDP_SUM_AT)
         found.bind((str(source), 0))
         for own, far in ports:
-            # IPv4 needs no sum (RFC 768); for IPv6 the kernel fills it in.
+            # IPv4 needs no checksum (RFC 768); for IPv6 the kernel fills it in.
             found.sendto(struct.pack("!HHHH", own, far, 8, 0), (str(target), 0))
 
 
@@ -181,7 +181,7 @@ def _packet(version: int, ident: int, sequence: int, token: bytes, length: int) 
     payload = token.ljust(max(length, len(token)), b"\0")
     head = struct.pack("!BBHHH", _REQUEST[version], 0, 0, ident, sequence)
     if version == 6:  # noqa: PLR2004
-        return head + payload  # the kernel knows the sum (RFC 3542, 3.1)
+        return head + payload  # the kernel computes the checksum (RFC 3542, 3.1)
     return head[:2] + struct.pack("!H", checksum(head + payload)) + head[4:] + payload
 
 
@@ -235,5 +235,5 @@ def _sequence(version: int, data: bytes, ident: int, token: bytes) -> int | None
 
 
 def _sender(address: tuple[object, ...]) -> str:
-    """Without its zone, in the one form that addresses are compared in."""
+    """The sender's address without its zone, in canonical form."""
     return str(ip_address(str(address[0]).partition("%")[0]))

@@ -1,4 +1,4 @@
-"""What is wrong with a site file, as values; needs nothing but the standard library."""
+"""The problems of a site file, as values; needs nothing but the standard library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Keys = tuple[Union[str, int], ...]
 
 
 class Problem(NamedTuple):
-    """One thing to put right. line: from 1 on; key: `sites.paris.lan`; 0 and "" for the file."""
+    """One problem. line: from 1; key: as `sites.paris.lan`; 0 and "" for the whole file."""
 
     line: int
     key: str
@@ -40,11 +40,11 @@ class SiteFileError(Exception):
 
 
 def dotted(keys: Keys) -> str:
-    """The way to a value as it is shown: `sites.paris.lan`; its line tells which of an array."""
+    """The way to a value as text: `sites.paris.lan`, without the indexes of arrays."""
     return ".".join(printable(key) for key in keys if isinstance(key, str))
 
 
 def printable(text: str, *, limit: int = 60) -> str:
-    """The text on one line, with what is no plain character escaped, cut at `limit` characters."""
+    """The text on one line, with special characters escaped, cut at `limit` characters."""
     plain = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: limit + 1])
     return plain if len(text) <= limit else plain[: limit - 3] + "..."

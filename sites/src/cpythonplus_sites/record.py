@@ -1,10 +1,10 @@
 """The record of everything that `apply` has set up on a gateway, kept in the host folder. No I/O.
 
-Every name that it gives carries the network's, so that a gateway may belong to two. After a rename
-nothing in the file leads to what has the old name, and that would go on: keys would stay, and
-whoever they let in would get in again at the next boot. So what is about to be made is recorded
-before, and forgotten when it is gone. Rejected: to search by patterns, which would take away what
-belongs to the gateway's other network, with a host folder of its own.
+Every name that `apply` gives contains the network's name, so that a gateway may belong to two
+networks. After a rename nothing in the file leads to things with the old name, and they would stay:
+the old keys would still let their owners in after the next boot. So each thing is recorded before
+it is made, and forgotten when it is gone. Rejected: a search by patterns, which would also remove
+the things of the gateway's other network, which has its own host folder.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Record:
-    """Names of what was set up.
+    """The names of the things that were set up.
 
-    files: their paths.  units: of systemd, in the order in which they are started.  tables: of
-    nftables, by family and name.  users: of the system, for links over ssh.  metrics: of routes
-    that refuse.  addresses: of the tunnels' own end.
+    files: their paths.  units: systemd units, in the order in which they are started.  tables:
+    nftables tables, by family and name.  users: system users for links over ssh.  metrics: those
+    of the `unreachable` routes.  addresses: the tunnel addresses of this gateway.
     """
 
     files: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Record:
     addresses: tuple[str, ...] = ()
 
     def joined(self, other: Record) -> Record:
-        """All that is in one of the two."""
+        """The union of the two records."""
         return Record(
             *(once((*getattr(self, x.name), *getattr(other, x.name))) for x in fields(self))
         )
@@ -49,7 +49,7 @@ class Record:
         )
 
     def text(self) -> str:
-        """As a file."""
+        """The record as the text of a file."""
         values = {x.name: list(getattr(self, x.name)) for x in fields(self)}
         return json.dumps(values, indent=1) + "\n"
 
@@ -60,7 +60,7 @@ USER_PREFIX = "sites-"
 
 
 def parse(text: str) -> Record:
-    """Read a record; what is odd in it is passed over, and so nothing is taken away for it."""
+    """Read a record; invalid entries are skipped, so that nothing is removed because of them."""
     try:
         values = json.loads(text)
     except ValueError:
@@ -68,7 +68,7 @@ def parse(text: str) -> Record:
     if not isinstance(values, dict):
         return NOTHING
     found = Record(*(_words(values.get(x.name)) for x in fields(Record)))
-    # All processes of a user that is not wanted any more are ended.
+    # All processes of an unwanted user are killed, so only names with our prefix are accepted.
     return replace(found, users=tuple(x for x in found.users if x.startswith(USER_PREFIX)))
 
 
@@ -77,5 +77,5 @@ def _words(found: object) -> tuple[str, ...]:
 
 
 def once(found: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in the order of the first."""
+    """The distinct items, in the order of their first occurrence."""
     return tuple(dict.fromkeys(found))

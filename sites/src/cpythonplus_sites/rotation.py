@@ -1,8 +1,8 @@
-"""How a gateway changes its key without loss: which tunnels there are in which stage. No I/O.
+"""The change of a gateway's key without packet loss: the tunnels of each stage. No I/O.
 
 On one interface a subnet belongs to one peer, so the old and the new key of a gateway cannot both
-carry its LAN: what was under way at the moment of the change would be thrown away. So there is a
-second interface for the time of the change, at every gateway that is linked to the changing one:
+carry its LAN: packets in flight at the moment of the change would be dropped. So there is a second
+interface during the change, at every gateway that is linked to the changing one:
 
     stage      file: public_key, next_public_key   first interface   second   routes prefer
     idle       old,  -                             old key           -        first
@@ -14,14 +14,14 @@ second interface for the time of the change, at every gateway that is linked to 
 
 Both interfaces accept the same subnets, so the two ends of a link may move their routes one after
 the other. A route moves only to an interface whose session with that peer is alive, whatever the
-stage prefers (`carrier`): a gateway that was not told yet keeps what it has, and so do those that
-talk to it.
+stage prefers (`carrier`): a gateway without the new file keeps its routes, and so do those that
+send to it.
 
 Rejected: moving AllowedIPs from peer to peer on one interface loses what is in flight, and the
 packets of the end that moves second; a tunnel inside the tunnel ends with the outer one.
 
 Both interfaces need a loose reverse path filter (rp_filter 2) meanwhile: a packet may come in
-through the one while the route back still goes through the other.
+through one of them while the route back still goes through the other.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ class Peer:
 class Tunnel:
     """A WireGuard interface of a gateway.
 
-    key: which private key of the host folder it has.  spare: the one for the time of a change.
-    Its address is the site's tunnel_address, on both.
+    key: its private key in the host folder.  spare: the second interface, during a change.
+    Both interfaces have the site's tunnel_address.
     """
 
     interface: str
@@ -79,7 +79,7 @@ class Tunnel:
 
 
 def stage_of(site: Site, *, next_key: str | None = None) -> Stage:
-    """How far the change of a site's key is.
+    """The stage of the change of a site's key.
 
     next_key: the public half of the next key in this host's folder, for the site of this host;
     the other gateways go by the file alone.
@@ -92,8 +92,8 @@ def stage_of(site: Site, *, next_key: str | None = None) -> Stage:
 def wanted_tunnels(network: Network, name: str, stage: Stage | None = None) -> tuple[Tunnel, ...]:
     """The WireGuard interfaces that the gateway of site `name` should have, the lasting one first.
 
-    stage: of this site's own change, from `stage_of`; by default as the file says. None at all
-    where no link of the site is over WireGuard. Peers without a public key are left out.
+    stage: that of this site's own change, from `stage_of`; by default as the file says. There are
+    none if no link of the site is over WireGuard. Peers without a public key are left out.
     """
     site = network.site(name)
     stage = stage or stage_of(site)
@@ -122,9 +122,9 @@ def spare_interface(interface: str) -> str:
 
 
 def spare_port(port: int) -> int:
-    """The UDP port of the second interface where the file names none.
+    """The UDP port of the second interface if the file names none.
 
-    It has to be reachable just as the first one is.
+    It has to be reachable as the first one is.
     """
     return port + 1 if port < _MAX_PORT else port - 1
 
@@ -140,7 +140,7 @@ def carrier(
     alive: Collection[tuple[str, str]],
     current: str | None = None,
 ) -> str:
-    """The interface that the routes to what lies behind site `peer` should go through.
+    """The interface for the routes to the subnets behind site `peer`.
 
     alive: interface and public key of the sessions that are younger than FRESH_S seconds.
     current: the interface that the routes have now. Raises KeyError for an unknown peer.
@@ -158,7 +158,7 @@ def carrier(
 def awaited(tunnels: tuple[Tunnel, ...], alive: Collection[tuple[str, str]]) -> tuple[str, ...]:
     """The sites that change their key and whose routes wait for a session on another interface.
 
-    None for the changing site itself: there it is the others that come later.
+    The changing site itself awaits none: there, the other sites come later.
     """
     if len(tunnels) < 2 or tunnels[1].key == "next":  # noqa: PLR2004
         return ()
@@ -195,7 +195,7 @@ def _peer(network: Network, name: str, link: Link, stage: Stage, *, spare: bool)
         endpoints = tuple(
             Endpoint(x.host, far.second_port or spare_port(x.port)) for x in endpoints
         )
-        # Without it, no handshake before there is traffic, and no traffic before a handshake.
+        # Without keepalive there is no handshake before traffic, and no traffic before a handshake.
         keepalive_s = keepalive_s or SPARE_KEEPALIVE_S
     if key is None:
         return None

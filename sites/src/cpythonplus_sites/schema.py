@@ -1,8 +1,8 @@
-"""The stanzas of a site file, and every way in which one of their values is wrong.
+"""The stanzas of a site file, and the problems of their single values.
 
 A stanza is a table of keys, each with the reader of its value (values.py). All keys may be missing
-here: a file with a wrong value is looked at without it, so that what else is wrong is said at once.
-What must be there is said by `required`.
+here: a file with a wrong value is checked without it, so that all problems are reported at once.
+`required` reports missing keys.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TUNNEL_NUMBER = values.whole_number(0, TUNNEL_NUMBER_HIGH)
 PORT = values.whole_number(1, PORT_HIGH)
 
 Reader = Callable[[object], object]
-"""Takes any TOML value and returns what it means, never None, or raises ValueError."""
+"""A reader takes any TOML value and returns its meaning, never None, or raises ValueError."""
 
 
 class Key(NamedTuple):
@@ -131,7 +131,7 @@ S = TypeVar("S", bound=Stanza)
 
 
 def read(data: dict[str, Any]) -> tuple[FileStanzas, list[Wrong]]:
-    """The stanzas of a parsed file without what is wrong in it, and what is wrong."""
+    """The stanzas of a parsed file without its wrong values, and the problems."""
     wrong = [*required(data), *_unknown(data, HEADERS, ())]
     network = sites = None
     links = []
@@ -146,7 +146,7 @@ def read(data: dict[str, Any]) -> tuple[FileStanzas, list[Wrong]]:
 
 
 def _sites(table: dict[str, object], wrong: list[Wrong]) -> dict[str, SiteStanza]:
-    """The sites with a name that can be used; what is in the others is looked at, too."""
+    """The sites with a valid name; the values of the others are checked, too."""
     found = {}
     for name, value in table.items():
         site = stanza(SiteStanza, value, ("sites", name), wrong)
@@ -157,7 +157,7 @@ def _sites(table: dict[str, object], wrong: list[Wrong]) -> dict[str, SiteStanza
 
 
 def stanza(kind: type[S], table: object, keys: Keys, wrong: list[Wrong]) -> S | None:
-    """A table as a stanza; None where it is no table. What is wrong is noted, and left out."""
+    """A table as a stanza; None if it is no table. Wrong values are noted, and left out."""
     if not _is_table(table, keys, wrong):
         return None
     known = readers(kind)
@@ -184,7 +184,7 @@ def readers(kind: type[Stanza]) -> dict[str, Key]:
 
 
 def _value(read: Reader, value: object, keys: Keys, wrong: list[Wrong]) -> object:
-    """What a value means; None where it is wrong, which is noted."""
+    """The meaning of a value; None if it is wrong, which is noted."""
     try:
         return read(value)
     except ValueError as error:
@@ -208,7 +208,7 @@ def _is_array(value: object, keys: Keys, wrong: list[Wrong]) -> TypeGuard[list[o
 
 
 def _unknown(table: dict[str, Any], known: Iterable[str], keys: Keys) -> Iterator[Wrong]:
-    """The keys that a table has and nobody knows, perhaps with the one that was meant."""
+    """The unknown keys of a table, each perhaps with a similar known one."""
     for key in table:
         if key not in known:
             close = get_close_matches(printable(key), known, n=1)
@@ -217,7 +217,7 @@ def _unknown(table: dict[str, Any], known: Iterable[str], keys: Keys) -> Iterato
 
 
 def required(data: dict[str, Any]) -> Iterator[Wrong]:
-    """What has to be there and is not."""
+    """The required tables and keys that are missing."""
     if "network" not in data:
         yield Wrong(("network",), "there is no [network]")
     if data.get("sites", {}) == {}:

@@ -1,4 +1,4 @@
-"""Files with secrets, which nobody else may read, and the errors of this room around files."""
+"""Files with secrets, which nobody else may read, and this package's errors around files."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class SecretError(Exception):
 def write_atomically(path: Path, text: str, *, mode: int, keep_owner: bool | None = None) -> None:
     """Put `text` into the file at `path`, in UTF-8, as `files.replace_file` does.
 
-    Raises SecretError for a link of somebody else and for a file whose owner would lose it, OSError
-    for the rest.
+    Raises SecretError for somebody else's link and for a file whose owner would lose it, OSError
+    for other errors.
     """
     try:
         replace_file(path, text.encode(errors="surrogateescape"), mode=mode, keep_owner=keep_owner)
@@ -34,10 +34,10 @@ def write_atomically(path: Path, text: str, *, mode: int, keep_owner: bool | Non
 def read_secret(path: Path) -> str:
     """The text of a file with a secret, without white space at its ends.
 
-    Raises SecretError where it is not a plain file of this user or root that only its owner can
-    read, is larger than 64 KiB or is not text; FileNotFoundError where it is not there.
+    Raises SecretError if it is not a plain file of this user or root that only its owner can
+    read, is larger than 64 KiB or is not text; FileNotFoundError if it does not exist.
     """
-    # Without O_NONBLOCK a FIFO in its place would hold us for ever.
+    # Without O_NONBLOCK, opening a FIFO in its place would block for ever.
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -1,8 +1,7 @@
-"""Who holds the tun devices of links over ssh: processes of the tunnel user. Needs root.
+"""The processes of the tunnel user, which hold the tun devices of links over ssh. Needs root.
 
-A session outlives what permitted it: sshd reads the keys when somebody logs in, and asks nobody
-again. So a site that is removed, or whose ssh key is changed, stays connected until its session is
-ended here.
+A session outlives the key that permitted it: sshd reads the keys only at log-in. So a site that is
+removed, or whose ssh key is changed, stays connected until its session is ended here.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Session:
 
 
 def sessions(machine: Machine, user: str) -> tuple[Session, ...]:
-    """The processes of a user; none where there is no such user, or no /proc."""
+    """The processes of a user; none if there is no such user, or no /proc."""
     number = machine.run(["id", "-u", user]).out.strip()
     if not number.isdecimal():
         return ()
@@ -58,7 +57,7 @@ def _sessions(machine: Machine, user: str) -> Iterator[Session]:
 
 
 def _text(machine: Machine, path: Path) -> str:
-    """A process may end at any moment: then there is nothing to read."""
+    """The text of a file in /proc; empty if the process has ended."""
     try:
         return machine.read(path) or ""
     except (OSError, ValueError):
@@ -66,7 +65,7 @@ def _text(machine: Machine, path: Path) -> str:
 
 
 def to_be_ended(found: Iterable[Session], *, stays: frozenset[str]) -> tuple[Session, ...]:
-    """Those that hold a device which does not stay, and sshd's that hold none.
+    """The processes that hold a device which does not stay, and sshd's processes without a device.
 
     The latter are logged in, and could open a device later.
     """

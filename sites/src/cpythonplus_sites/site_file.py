@@ -1,7 +1,7 @@
-"""Reads the site file: every problem of it at once, or the network with its defaults filled in.
+"""Reads the site file: all its problems at once, or the network with its defaults filled in.
 
-Single keys are written back by `write_keys`, under a lock on the file itself: a lock file beside
-it would end up in the repository in which a shared file is kept.
+`write_keys` writes single keys back, under a lock on the file itself: a separate lock file would
+end up in the repository in which a shared file is kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TWICE = re.compile(r"Cannot declare \((?P<keys>.*?),?\) twice")
 
 @dataclass(frozen=True)
 class SiteFile:
-    """A file without problems: what it says, and where."""
+    """A file without problems: its stanzas, and the lines of its keys."""
 
     path: Path
     stanzas: FileStanzas
@@ -53,12 +53,12 @@ class SiteFile:
         return _network(Subject(self.stanzas))
 
     def placed(self, found: Iterable[Wrong]) -> tuple[Problem, ...]:
-        """Findings about its keys with their lines, sorted."""
+        """The findings about the file's keys with their lines, sorted."""
         return tuple(sorted(_placed(found, self.layout)))
 
 
 def load(path: Path) -> Network:
-    """The network that a file describes. Raises SiteFileError with everything that is wrong."""
+    """The network that a file describes. Raises SiteFileError with all problems."""
     return open_file(path).network
 
 
@@ -72,7 +72,7 @@ def open_file(path: Path) -> SiteFile:
 
 
 def examine(path: Path, text: str) -> tuple[FileStanzas, Layout, list[Wrong]]:
-    """What a text says, and what is wrong with it. Raises SiteFileError if it is no TOML."""
+    """The stanzas, layout and problems of a text. Raises SiteFileError if it is not TOML."""
     data = parse(path, text)
     layout = scan(text)
     stanzas, wrong = read(data)
@@ -102,7 +102,7 @@ def read_text(path: Path) -> str:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """What the system says about a file as a problem of it."""
+    """Turn the system's errors about a file into a SiteFileError with one problem."""
     try:
         yield
     except OSError as error:
@@ -115,7 +115,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def parse(path: Path, text: str) -> dict[str, object]:
-    """What TOML makes of the text. Raises SiteFileError with the first error of its syntax."""
+    """The data of a TOML text. Raises SiteFileError with its first syntax error."""
     try:
         data = toml.loads(text.removeprefix("\ufeff"))
     except RecursionError:
@@ -128,7 +128,7 @@ def parse(path: Path, text: str) -> dict[str, object]:
 
 
 def _syntax_problem(text: str, message: str) -> Problem:
-    """The error of tomllib with its line; what stands there twice is named."""
+    """The error of tomllib with its line; a key that is defined twice is named."""
     match = _AT.fullmatch(message)
     if match is None:  # a number of many thousand digits
         return Problem(0, "", f"is not TOML: {printable(message)}")
@@ -145,12 +145,12 @@ def _syntax_problem(text: str, message: str) -> Problem:
 
 
 def write_keys(path: Path, changes: Mapping[str, Value], *, only_try: bool = False) -> None:
-    """Set single keys, such as {"sites.paris.public_key": "..."}; None takes a key out.
+    """Set single keys, such as {"sites.paris.public_key": "..."}; None removes a key.
 
-    Comments, order, line endings and the file's mode stay. The table of each key must be there.
+    Comments, order, line endings and the file's mode stay. The table of each key must exist.
     Two processes that do this at once wait for each other. A change that would add a problem to
-    the file is refused; others that it has already stay. Raises SiteFileError, nothing written.
-    only_try: refuse what would be refused, and write nothing.
+    the file is refused; problems that it already has stay. On SiteFileError nothing is written.
+    only_try: raise the same errors, and write nothing.
     """
     ways: dict[Keys, Value] = {tuple(key.split(".")): value for key, value in changes.items()}
     with _told(path), _locked(path) as mode:
@@ -171,7 +171,11 @@ def write_keys(path: Path, changes: Mapping[str, Value], *, only_try: bool = Fal
 
 @contextmanager
 def _locked(path: Path) -> Iterator[int]:
-    """Hold the file's lock; gives its mode. Whoever held it may have put another file there."""
+    """Hold the file's lock; yields its mode.
+
+    The last holder may have replaced the file: the lock is taken again until it is on the current
+    one.
+    """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -185,7 +189,7 @@ def _locked(path: Path) -> Iterator[int]:
 
 
 def _network(subject: Subject) -> Network:
-    """The values of stanzas in which nothing is missing."""
+    """The network of stanzas in which nothing is missing."""
     network = subject.network
     assert network.name is not None and network.tunnel is not None  # noqa: S101, PT018
     links = [_link(subject, ends, stanza) for ends, stanza in subject.linked.items()]

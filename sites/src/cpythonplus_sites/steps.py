@@ -1,4 +1,4 @@
-"""What a plan is made of: commands, steps in their order, and what goes with them. No I/O."""
+"""The parts of a plan: commands, steps in their order, obstacles and notes. No I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Command:
     """A program to run.  stdin: may hold secrets, so it is never shown.
 
-    tolerated: it may fail, for what it undoes may be undone already.
+    tolerated: it may fail, as the thing that it removes may be gone already.
     """
 
     argv: tuple[str, ...]
@@ -31,8 +31,8 @@ class Step:
     """One change, in one line; a file to write, commands, or both.
 
     interrupts: packets between sites may be lost while it is done.
-    optional: where it fails, that is said, and the rest is done all the same.
-    is_quiet: the timer does it again and again, so it is not for the journal.
+    optional: a failure is reported, and the other steps are still done.
+    is_quiet: the timer repeats it, so it is not reported in the journal.
     """
 
     description: str
@@ -43,7 +43,7 @@ class Step:
     is_quiet: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """For programs; without what is secret."""
+        """The step for programs, without secrets."""
         return {
             "description": self.description,
             "file": None if self.file is None else str(self.file.path),
@@ -54,9 +54,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """steps: what to do, in this order.  obstacles: what is not right and not ours to change.
+    """The steps, in their order.  obstacles: faults that are not ours to change.
 
-    notes: what was looked at and left as it is.
+    notes: things that were checked and left as they are.
     """
 
     steps: tuple[Step, ...]

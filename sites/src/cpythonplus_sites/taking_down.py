@@ -1,16 +1,16 @@
-"""What has to be done so that a gateway's links are down and stay so, until `apply`.
+"""The ordered steps that take a gateway's links down, until the next `apply`.
 
     routes that refuse -> timers -> units, the last one first -> interfaces
       -> when none is left, the nftables table
 
-The timers come first: they would bring back what goes. The table comes last: it holds what arrives
-by ssh to the far side's addresses. Routes through an interface go with it, in the kernel.
+The timers come first: they would restore the links. The table comes last: it restricts packets from
+ssh to the far side's addresses. The kernel removes the routes through an interface with it.
 
-Files and keys stay, so that `apply` brings all of it back, and so do kernel settings: forwarding
-may be needed by somebody else. The `unreachable` routes stay, with the unit that sets them at boot:
-a gateway that was taken down is the very case for which they are there. They go where a person says
-that packets for the other sites are to take another way (`routes_too`). What is not ours is not
-touched, as in planning.
+Files and keys stay, so that `apply` restores everything, and so do kernel settings: others may need
+forwarding. The `unreachable` routes stay, with the unit that sets them at boot: a gateway that was
+taken down is the very case that they are for. They are removed only if a person says that packets
+for the other sites should take another way (`routes_too`). As in planning, things of others are not
+changed.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ KEPT_UNIT = "-unreachable.service"
 
 
 def plan_down(wanted: Wanted, live: Live, *, routes_too: bool = False) -> Plan:
-    """What is to be undone of what is there; the table only when no interface is.
+    """The plan that removes the existing links; the table only when no interface is left.
 
-    routes_too: also the `unreachable` routes, and their unit; else those that are missing are set.
+    routes_too: also remove the `unreachable` routes, and their unit; else set the missing ones.
     """
     found = tuple(strangers(wanted, live))
     if found:
@@ -49,8 +49,8 @@ def plan_down(wanted: Wanted, live: Live, *, routes_too: bool = False) -> Plan:
     stopped = [*_stop(live, timers), *_stop(live, rest[::-1], user)]
     devices = _devices(wanted, live)
     units = [step.commands[0].argv[-1] for step in stopped]
-    # What a unit takes away is looked at again afterwards: it may fail to, as for a tun device
-    # that an sshd holds.
+    # The next plan checks the devices of these units again: the end of a unit may fail to remove
+    # its device, as a tun device that an sshd holds.
     left = [device for device in devices if not any(_takes(unit, device) for unit in units)]
     tuns = {link.device for link in wanted.ssh}
     steps = [*stopped, *(_remove(device, user if device in tuns else None) for device in left)]
@@ -64,13 +64,13 @@ def plan_down(wanted: Wanted, live: Live, *, routes_too: bool = False) -> Plan:
 
 
 def _devices(wanted: Wanted, live: Live) -> list[str]:
-    """The interfaces of ours that are there, those that the file no longer mentions included."""
+    """Our existing interfaces, with those that the file no longer mentions."""
     ours = {*wanted.devices, *(tunnel.interface for tunnel in own_tunnels(wanted, live))}
     return sorted(ours & set(live.devices))
 
 
 def _takes(unit: str, device: str) -> bool:
-    """Whether the end of a unit is meant to be that of a device."""
+    """Whether the end of a unit removes a device."""
     number = device.removeprefix("tun")
     return unit == f"wg-quick@{device}.service" or unit.endswith(f"-tun@{number}.service")
 
@@ -82,7 +82,7 @@ def _stop(live: Live, names: list[str], user: str | None = None) -> Iterator[Ste
             stop = Command(("systemctl", "disable", "--now", name))
             end = _end_sessions(user if "-tun@" in name else None)
             if name.endswith(".timer"):
-                # What it has begun may wait for the lock, and would bring back what goes.
+                # A started service may be waiting for the lock, and would restore the links.
                 service = f"{name[: -len('.timer')]}.service"
                 end = (Command(("systemctl", "stop", service), tolerated=True),)
             interrupts = unit.active and not name.endswith((".timer", *LAST_UNITS))
@@ -90,13 +90,16 @@ def _stop(live: Live, names: list[str], user: str | None = None) -> Iterator[Ste
 
 
 def _remove(device: str, user: str | None) -> Step:
-    # Not `ip tuntap del`, which fails while a program holds the device.
+    # `ip tuntap del` would fail while a program holds the device.
     remove = Command(("ip", "link", "delete", "dev", device))
     return Step(f"remove {device}", (remove, *_end_sessions(user)), interrupts=True)
 
 
 def _end_sessions(user: str | None) -> tuple[Command, ...]:
-    """Without its device an sshd would keep the client connected, which then never calls again."""
+    """The command that ends sessions: an sshd without its device would keep its client connected.
+
+    The client would then never connect again.
+    """
     return () if user is None else (Command(("pkill", "-u", user), tolerated=True),)
 
 

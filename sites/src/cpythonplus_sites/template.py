@@ -50,7 +50,7 @@ def template(name: str, tunnel: Subnet, topology: Topology, sites: Sequence[str]
     """The text of a new site file.
 
     The first of at least two sites has an endpoint and is the hub, if there is one. Raises
-    ValueError where `tunnel` has not enough addresses.
+    ValueError if `tunnel` has too few addresses.
     """
     addresses = list(islice(tunnel.hosts(), len(sites)))
     if len(addresses) < len(sites):

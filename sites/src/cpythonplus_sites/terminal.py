@@ -1,4 +1,4 @@
-"""What the commands share: text on the terminal, and wrong input as one line with status 2."""
+"""The common part of the commands: output, and wrong input as one line with status 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UsageError(Exception):
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line."""
+    """A parser that reports wrong input in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError instead of ending the process."""
@@ -44,10 +44,10 @@ def carry_out(
 def complain(command: str, message: str) -> int:
     """Write `command: message` as one line on standard error; returns the exit status to end with.
 
-    A missing or broken standard error is survived: there is nobody left to tell.
+    A missing or broken standard error is ignored.
     """
     if sys.stderr is not None:
-        # Names of files in it may hold anything.
+        # The message may contain names of files, with any characters.
         line = visible(" ".join(message.splitlines()))
         with suppress(OSError, ValueError):
             print(f"{command}: {line}", file=sys.stderr, flush=True)
@@ -55,10 +55,10 @@ def complain(command: str, message: str) -> int:
 
 
 def show(text: str | bytes) -> int:
-    """Print on standard output; a reader that has gone away (`| head`) is no error.
+    """Print on standard output; a closed pipe (`| head`) is no error.
 
-    What a terminal would take for a command is escaped in a text, whoever put it there, and so is
-    what the stream's encoding does not have. Bytes are a file's, and not changed.
+    In a text, characters that a terminal would take for a command are escaped, and so are those
+    that the stream's encoding does not have. Bytes are the contents of a file, and not changed.
     """
     stream = sys.stdout
     if stream is None:
@@ -71,7 +71,7 @@ def show(text: str | bytes) -> int:
             stream.write(shown.decode(stream.encoding))
         stream.flush()
     except OSError as error:
-        # The rest would be flushed, and fail, again when the interpreter ends.
+        # Otherwise the interpreter would flush the rest at its end, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
             return complain("cpythonplus-sites", f"standard output: {error.strerror}")
@@ -79,15 +79,15 @@ def show(text: str | bytes) -> int:
 
 
 def restrain_umask() -> None:
-    """Have what root makes, and the programs that it starts, be nobody else's to change.
+    """Set root's umask so that others cannot change the files that it and its programs make.
 
-    Whatever is trusted later has a mode of its own besides. Another user's umask is his affair.
+    Files that are trusted later have an explicit mode as well. Other users keep their umask.
     """
     if os.geteuid() == 0:
         os.umask(ROOT_UMASK)
 
 
 def suggestion(word: str, known: list[str]) -> str:
-    """` (did you mean X?)` where one of the `known` words is close, else nothing."""
+    """` (did you mean X?)` if one of the `known` words is similar, else nothing."""
     close = get_close_matches(word, known, n=1)
     return f" (did you mean {close[0]}?)" if close else ""

@@ -1,4 +1,4 @@
-"""What rendering has to know of the host that it runs on, from the folder of its keys."""
+"""The values of this host for rendering, from the folder of its keys and its state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def host_of(folder: HostFolder, network: Network, site: Site) -> Host:
-    """This host's values for the files of its own `site`; what is not there yet is left out.
+    """This host's values for the files of its own `site`; missing keys are left out.
 
     Raises SecretError for a key that others can read, RenderingError for an odd folder.
     """
@@ -55,7 +55,7 @@ def _own_subnets(machine: Machine, network: Network, site: Site, host: Host) -> 
 
 
 def program() -> tuple[str, ...]:
-    """How a unit calls this package, which may lie in an environment of its own, or be a zipapp."""
+    """The command of this package for units; it may be in an environment, or a zipapp."""
     found = archive()
     if not sys.executable:
         return ("cpythonplus-sites",) if found is None else (str(found),)
@@ -65,18 +65,18 @@ def program() -> tuple[str, ...]:
 
 
 def archive() -> Path | None:
-    """The zipapp that this package was started from, absolute; None where it is a folder.
+    """The absolute path of the zipapp that this package was started from; None if it is a folder.
 
-    Links in the path stay: one is moved to a new version, and the unit goes with it.
+    Links in the path are kept: if a link is moved to a new version, the unit uses that version.
     """
     loader = getattr(cpythonplus_sites.__spec__, "loader", None)
     return Path(loader.archive).absolute() if isinstance(loader, zipimporter) else None
 
 
 def foreign_hand() -> str | None:
-    """What somebody else than root could change of the program that a unit runs as root: one line.
+    """One line on a part of the unit's program that others than root could change; None if none.
 
-    Looked at are the interpreter, its library and this package, and the folders that they stand in.
+    The interpreter, its library and this package are checked, with the folders above them.
     """
     zipped = archive()
     package = zipped or Path(cpythonplus_sites.__file__).parent

@@ -1,6 +1,6 @@
 """The parser of TOML: the standard library's, and before Python 3.11 the package it came from.
 
-The two are one source by one author, with the same errors; tomli is the only dependency.
+Both have the same source and author, and the same errors; tomli is the only dependency.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who can change what is going to be trusted: a file, or a folder or link on the way to it."""
+"""The users who can change a path that will be trusted: the file, or a folder or link above it."""
 
 # Beside files.py, in its style.
 # ruff: noqa: PTH109, PTH115, PTH116, PTH118, PTH120
@@ -13,16 +13,16 @@ from functools import cache
 from cpythonplus_sites.files import is_foreign
 
 _MOST_LINKS = 40
-"""As many as the kernel follows."""
+"""The most links that the kernel follows."""
 
 
 def weak_spot(path: str | os.PathLike[str], *, sticky: bool = False, top: str = "/") -> str | None:
-    """What on the way to a path somebody else than root and this user can change, in one line.
+    """One line on a part of a path that others than root and this user can change; None if none.
 
-    None where there is nothing. Links are gone through, and what is not there is not looked at.
-    sticky: such folders as /tmp are good enough: others can add to them, but exchange nothing.
-    Whoever cleans them may free a name, so they are not for what is run.
-    top: a folder; what it stands in is not looked at. Raises OSError.
+    Links are followed, and missing parts are not checked.
+    sticky: accept folders such as /tmp: others can add files to them, but not replace ours.
+    A program that cleans them may free a name, so they are not accepted for programs.
+    top: a folder; the folders above it are not checked. Raises OSError.
     """
     names = _names(os.path.join(os.getcwd(), path))
     here, links = "/", 0
@@ -53,7 +53,7 @@ def weak_spot(path: str | os.PathLike[str], *, sticky: bool = False, top: str = 
 
 
 def weak_spot_below(folder: str | os.PathLike[str]) -> str | None:
-    """As `weak_spot`, for all that is in a folder; links in it are not gone through."""
+    """As `weak_spot`, for everything in a folder; links in it are not followed."""
     for place, _, names in os.walk(folder):
         for path in (place, *(os.path.join(place, name) for name in names)):
             found = _weakness(path, os.lstat(path), sticky=False)
@@ -90,7 +90,7 @@ def _belongs(path: str, status: os.stat_result) -> str:
 
 @cache
 def _has_others(group: int) -> bool:
-    """Whether somebody else is in a group; Debian's `staff`, of /usr/local, may have nobody."""
+    """Whether others are in a group; Debian's `staff`, which owns /usr/local, may be empty."""
     if group == 0:
         return False
     import grp
@@ -107,7 +107,7 @@ def _has_others(group: int) -> bool:
 
 
 def _has_acl(path: str) -> bool:
-    """Whether single users are named; the group's bits then stand for the most that they may."""
+    """Whether an ACL names single users; the group's bits are then the most that they may."""
     try:
         os.getxattr(path, "system.posix_acl_access")
     except OSError:

@@ -1,7 +1,7 @@
-"""Kernel parameters for streams over a long way, each with the measurement that speaks for it.
+"""Kernel parameters for streams over long distances, each with its measurement.
 
-One TCP stream cannot have more on its way than its buffers hold: at a round trip of 80 ms, the
-6 MiB that Linux gives at most end at about 375 Mbit/s, whatever the line can do. Measured with
+One TCP stream cannot have more data in flight than its buffers hold: at a round trip of 80 ms,
+Linux's limit of 6 MiB allows about 375 Mbit/s, whatever the line can do. Measured with
 the benchmark `sites` (one stream between two LANs, 80 ms; benchmarks/results/sites-3.14.json):
 
 tcp_rmem, tcp_wmem, their last number (most bytes of a receive and of a send buffer): with 32 MiB,
@@ -9,13 +9,13 @@ tcp_rmem, tcp_wmem, their last number (most bytes of a receive and of a send buf
     stream's two *ends*: on the gateways alone the parameters change nothing for streams between
     hosts of the LANs, which is why those need the file as well.
 
-What was measured and is not set: tcp_congestion_control = bbr. With Linux's own buffers WireGuard
-is slower than with cubic (277 against 334 Mbit/s, the way without losses), and where a gateway uses
+The parameter tcp_congestion_control = bbr was measured and is not set. With Linux's own buffers
+WireGuard is slower than with cubic (277 against 334 Mbit/s, without losses), and if a gateway uses
 it for the connection of an ssh link, that link falls from 91 to 2.5 Mbit/s.
 
-What was not measured and is not set: net.core.rmem_max, wmem_max and the budgets of network
-devices. They are the whole machine's, which a benchmark in namespaces leaves alone; TCP sizes its
-own buffers without the first two.
+The parameters net.core.rmem_max, wmem_max and the budgets of network devices were not measured and
+are not set. They belong to the whole machine, which a benchmark in namespaces does not change; TCP
+sizes its own buffers without the first two.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ LINUX = {
     "net.ipv4.tcp_rmem": "4096 131072 6291456",
     "net.ipv4.tcp_wmem": "4096 16384 4194304",
 }
-"""What Linux has by itself on a machine with enough memory (tcp_init of the kernel)."""
+"""Linux's defaults on a machine with enough memory (tcp_init of the kernel)."""
 
 SETTINGS = {
     "net.ipv4.tcp_rmem": "4096 131072 33554432",
     "net.ipv4.tcp_wmem": "4096 16384 33554432",
 }
-"""What helped. Least, first and most bytes of a buffer; only the most differs from LINUX."""
+"""The settings that helped: least, first and most bytes of a buffer; the most is not LINUX's."""
 
 
 def values(current: Mapping[str, str]) -> dict[str, str]:
     """Return SETTINGS as they are to be on a machine whose parameters are `current`.
 
-    Only ever raises a maximum: least and first size stay the machine's own. A parameter that is
-    missing in `current`, or reads strangely, gets the value of SETTINGS.
+    Only a maximum is changed, and only raised; the least and first sizes stay the machine's own. A
+    parameter that is missing in `current`, or invalid, gets the value of SETTINGS.
     """
     return {name: _raised(current.get(name, ""), value) for name, value in SETTINGS.items()}
 
 
 def current(machine: Machine) -> dict[str, str]:
-    """Return the parameters of SETTINGS as they are, without those that are not there."""
+    """Return the current values of the parameters of SETTINGS, without missing ones."""
     paths = {name: Path("/proc/sys", *name.split(".")) for name in SETTINGS}
     found = {name: machine.read(each) for name, each in paths.items()}
     return {name: text for name, text in found.items() if text is not None}
@@ -68,7 +68,7 @@ def _raised(current: str, wanted: str) -> str:
 
 
 def path(network: Network) -> PurePosixPath:
-    """Where the file of sysctl.d lies: behind those of the distribution in order."""
+    """The path of the file of sysctl.d, which is read after those of the distribution."""
     return FOLDER / f"61-cpythonplus-{network.name}-tune.conf"
 
 

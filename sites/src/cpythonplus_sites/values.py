@@ -1,8 +1,8 @@
-"""What the values of a site file look like: each reader takes any TOML value, or raises ValueError.
+"""The readers of a site file's values: each takes any TOML value, or raises ValueError.
 
-Stricter than ipaddress: a prefix length has to be there (it takes `10.1.0.0` for one host), and
-nothing is accepted that could mean something else in a file that is rendered from it, or on a
-command line: no text begins with a dash, for ssh, ip, wg and ping would take it for an option.
+The readers are stricter than ipaddress: a prefix length is required (ipaddress takes `10.1.0.0` for
+one host), and no value is accepted that could mean something else in a rendered file or on a
+command line: no text begins with a dash, as ssh, ip, wg and ping would take it for an option.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 KEY_BYTES = 32
 NAME_LENGTH = 32
 OF_NAMES = "names"
-"""Of preshared keys: they come from the names of the sites."""
+"""The value of `preshared` for keys that are derived from the names of the sites."""
 
 INTERFACE_LENGTH = 15  # IFNAMSIZ less the closing zero
 HOST_LENGTH = 253
 SHOWN_BITS = 256
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
-_INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # what wg-quick takes
+_INTERFACE = re.compile(r"[A-Za-z0-9_=+.-]+")  # as in wg-quick
 _SUBNET = re.compile(r"(?P<address>[0-9A-Fa-f:.]+)/(?P<length>[0-9]{1,3})")
 _LEADING_ZERO = re.compile(r"(?:^|[.:])0[0-9]+(?=\.)|\.0[0-9]+$")
 _HOST = re.compile(
@@ -60,7 +60,7 @@ def shown(value: object) -> str:
     if isinstance(value, (dict, list)):
         return "a table" if isinstance(value, dict) else "an array"
     if isinstance(value, int) and value.bit_length() > SHOWN_BITS:
-        # Python refuses to print one of many thousand digits.
+        # Python refuses to print a number of many thousand digits.
         return "a number with too many digits"
     return f'"{printable(value)}"' if isinstance(value, str) else printable(str(value))
 
@@ -116,7 +116,7 @@ def name(value: object) -> str:
 
 
 def via(value: object) -> str:
-    """What carries a link: a kind of tunnel, or the site that passes it on."""
+    """The carrier of a link: a kind of tunnel, or the site that relays it."""
     if not isinstance(value, str) or not _NAME.fullmatch(value) or len(value) > NAME_LENGTH:
         choice = 'expected "wireguard", "ssh" or the name of a site'
         raise ValueError(f"{choice}, got {shown(value)}")
@@ -151,9 +151,9 @@ def address(value: object) -> Address:
 
 
 def _ip_address(word: str) -> Address:
-    """As ipaddress reads it, without zeros in front, which many programs take for octal numbers.
+    """An address as ipaddress reads it, without leading zeros, which may mean octal numbers.
 
-    Python 3.9 takes them before 3.9.5.
+    Python 3.9 accepts leading zeros before 3.9.5.
     """
     if _LEADING_ZERO.search(word):
         raise ValueError(word)
@@ -232,7 +232,7 @@ def host(word: str) -> str:
     """A DNS name in lower case, or an IPv4 address."""
     last = word.rstrip(".").rpartition(".")[2]
     if last.isdecimal() or last.lower().startswith("0x"):
-        return str(address(word))  # what resolvers would read as a number
+        return str(address(word))  # resolvers would read it as a number
     if not _HOST.fullmatch(word) or len(word) > HOST_LENGTH:
         raise ValueError(f"{shown(word)} is not a DNS name")
     return word.lower()
@@ -272,5 +272,5 @@ def _names_itself(kind: str, data: str) -> bool:
 
 
 def is_v6(subnet_or_address: Subnet | Address) -> bool:
-    """Whether it is of IPv6."""
+    """Whether a subnet or address is of IPv6."""
     return isinstance(subnet_or_address, (IPv6Address, IPv6Network))

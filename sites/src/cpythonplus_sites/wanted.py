@@ -1,6 +1,6 @@
-"""What has to be true on one gateway, worked out from the network and the files made from it.
+"""The wanted state of one gateway, derived from the network and the files made from it.
 
-Values only, no I/O: planning compares them with what is there.
+The module has values only, and no I/O: planning compares them with the current state.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _SETTING = re.compile(r"^\s*-?([\w./*-]+)\s*=\s*(.*?)\s*$")
 
 
 class File(Protocol):
-    """A file as it has to lie on the host; rendering makes them."""
+    """A file as it has to be on the host; rendering makes it."""
 
     @property
     def path(self) -> PurePath:
-        """Where."""
+        """The path of the file."""
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """The whole contents."""
 
     @property
     def mode(self) -> int:
-        """Permission bits."""
+        """The permission bits."""
 
     @property
     def secret(self) -> bool:
@@ -67,7 +67,7 @@ class Peer:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """In the order in which they are tried."""
+        """The endpoints, in the order in which they are tried."""
         return () if self.endpoint is None else (self.endpoint, *self.more_endpoints)
 
 
@@ -75,7 +75,7 @@ class Peer:
 class Tunnel:
     """One WireGuard interface of this gateway.
 
-    mtu: bytes.  spare: it is there for the time of a change of keys only.
+    mtu: bytes.  spare: it exists only during a change of keys.
     """
 
     interface: str
@@ -89,7 +89,7 @@ class Tunnel:
 
 @dataclass(frozen=True)
 class SshTunnel:
-    """The tun device at this end of a link over ssh; the ssh process is systemd's to run."""
+    """The tun device at this end of a link over ssh; systemd runs the ssh process."""
 
     device: str
     site: str
@@ -111,7 +111,7 @@ class Fallback:
 
 @dataclass(frozen=True)
 class Way:
-    """To a subnet: through a device, or where that is None through the peer's best interface."""
+    """The way to a subnet: through a device, or, if that is None, the peer's best interface."""
 
     subnet: Subnet
     peer: str
@@ -128,26 +128,26 @@ class Table:
 
     @property
     def title(self) -> str:
-        """As nft names it."""
+        """The table as nft names it."""
         return f"{self.family} {self.name}"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """All that has to be true on the gateway of `site`.
+    """The wanted state of the gateway of `site`.
 
-    lans: of the site itself.  range: of the tunnels' own addresses.
+    lans: those of the site itself.  range: that of the tunnels' own addresses.
     routes: subnets, and the tunnels that lead there.
-    units: of systemd, to be enabled and running.  changing_units: patterns; what else fits one is
-    stopped.  tunnel_user: owns the tun devices.
-    own_keys: this host's private keys; an interface with one of them is ours to take down.
-    incomplete: what could not be worked out, a line each.
-    withdrawn: files that are made so where they are there, and not made where they are not.
+    units: systemd units, to be enabled and running.  changing_units: patterns; other units that
+    match one are stopped.  tunnel_user: owns the tun devices.
+    own_keys: this host's private keys; an interface with one of them is ours to remove.
+    incomplete: the parts that could not be determined, a line each.
+    withdrawn: files that are rewritten if they exist, and not made if they do not.
     closed: subnets that no default route may take, by routes with the metric closed_metric.
-    fallbacks: of links whose routes move to ssh and back.
-    record: the file with what was ever set up here; None: none is kept.  before: what counts as
-    recorded without it.  kept: files that were made by an option, and stay without it.
-    remarks: which operation the file is, and what it asks of other gateways, a line each.
+    fallbacks: those of links whose routes move to ssh and back.
+    record: the file with everything that was set up here; None: none is kept.  before: the record
+    that counts if the file is missing.  kept: files that an option made, and that stay without it.
+    remarks: the operation, and what it requires of other gateways, a line each.
     """
 
     site: str
@@ -174,7 +174,7 @@ class Wanted:
 
     @property
     def written(self) -> Record:
-        """Return the recorded names of all that the file wants here."""
+        """Return the record of everything that the file wants here."""
         ends = [*(x.address for x in self.tunnels), *(x.address for x in self.ssh)]
         paths = [x.path for x in (*self.files, *self.withdrawn)]
         return Record(
@@ -188,7 +188,7 @@ class Wanted:
 
     @property
     def devices(self) -> frozenset[str]:
-        """Names of the network devices that are ours."""
+        """The names of the network devices that are ours."""
         return frozenset([x.interface for x in self.tunnels] + [x.device for x in self.ssh])
 
     @property
@@ -202,8 +202,8 @@ class Wanted:
 
     @property
     def sysctls(self) -> Mapping[str, str]:
-        """The kernel settings that the files make; keys as paths below /proc/sys."""
-        # While there are two interfaces, a packet may come in through the other one.
+        """The kernel settings in the files; keys as paths below /proc/sys."""
+        # With two interfaces, a packet may come in through the one that the route does not use.
         is_pair = len(self.tunnels) > 1 or self.fallbacks
         pair = [x.interface for x in self.tunnels] if is_pair else []
         pair += [x.device for x in self.fallbacks]
@@ -218,7 +218,7 @@ class Wanted:
 def sysctl_path(key: str) -> str:
     """`net.ipv4.ip_forward` as a path below /proc/sys.
 
-    sysctl.d(5): where the first separator is a slash, the key is such a path already.
+    sysctl.d(5): if the first separator is a slash, the key is such a path already.
     """
     first = re.search(r"[./]", key)
     if first is None or first[0] == "/":
@@ -227,7 +227,7 @@ def sysctl_path(key: str) -> str:
 
 
 def is_for_systemd(file: File) -> bool:
-    """Whether the file is of no use where systemd does not run."""
+    """Whether the file is useless without systemd."""
     return str(file.path).startswith("/etc/systemd/")
 
 
@@ -235,8 +235,8 @@ def is_for_systemd(file: File) -> bool:
 class Keys:
     """The secrets of this gateway.
 
-    next_private: of the key that a rotation changes to.  preshared: gives the key of two sites, by
-    what `preshared_ends` says; None: there are none.  public, next_public: the public halves.
+    next_private: the key that a rotation changes to.  preshared: returns the key of two sites, from
+    the result of `preshared_ends`; None: there are none.  public, next_public: the public halves.
     """
 
     private: str
@@ -266,11 +266,11 @@ def want(
     record: PurePath | None = None,
     kept: Iterable[PurePath] = (),
 ) -> Wanted:
-    """What the gateway of `site` needs.
+    """The wanted state of the gateway of `site`.
 
-    stage: of the change of its own key; by default as the file says.
-    own_subnets: as of rendering.Host.
-    The rest is as in Wanted.
+    stage: that of the change of its own key; by default as the file says.
+    own_subnets: as in rendering.Host.
+    The other parameters are as in Wanted.
     """
     files = tuple(files)
     tunnels = rotation.wanted_tunnels(network, site.name, stage)
@@ -301,10 +301,10 @@ def want(
 def preshared_ends(
     network: Network, name: str, far: str, own_key: str | None, far_key: str | None = None
 ) -> tuple[str, str] | None:
-    """What the preshared key of two sites comes from; None where a key is missing.
+    """The two texts from which the preshared key of two sites is derived; None if one is missing.
 
-    own_key, far_key: the public keys that the interfaces of both have (the far one's: by default
-    that of the file).
+    own_key, far_key: the public keys of both interfaces (the far one's: by default that of the
+    file).
     """
     if network.preshared_of_names:
         return name, far
@@ -351,7 +351,7 @@ def _fallbacks(network: Network, site: Site) -> Iterator[Fallback]:
 
 
 def _ways(network: Network, site: Site, known: set[str]) -> Iterator[Way]:
-    """A peer that is left out gets no routes: its packets would be dropped without a word."""
+    """The ways to all subnets; a peer that is left out gets none: packets to it would be lost."""
     for route in network.routes_from(site.name):
         if route.link.via == "ssh":
             yield Way(route.subnet, route.peer, f"tun{route.link.tunnel_number}")

@@ -1,17 +1,18 @@
-"""The look that the timer takes every few seconds: who answers, and what has to be done.
+"""The look that the timer takes every few seconds: which sites answer, and what has to be done.
 
-It costs one call of `wg`, two of `ip` where a link has a fallback, and a ping a link; everything is
-compared and names are looked up only where somebody is silent, a link switches over, or the last
-full look is FULL_S old.
+A look costs one call of `wg`, two of `ip` if a link has a fallback, and a ping for each link. The
+full comparison and look-up of names happen only if a site is silent, a link switches over, or the
+last full look is FULL_S old.
 
-An ssh tunnel counts as alive when something came through it lately, and a program holds the device:
-it is one TCP connection, so that what gets in shows that packets get out. A ping through it proves
-nothing where the far gateway still answers through WireGuard; but that one pings through it, too.
+An ssh tunnel counts as alive if packets came through it lately, and a program holds the device: it
+is one TCP connection, so received packets show that packets get out. An unanswered ping through it
+proves nothing, as the far gateway may answer through WireGuard; but that gateway pings through it,
+too.
 
-A peer is silent when pings through WireGuard, which it answered before, get no answer; or, where a
-firewall never let one through, when nothing has been received from it for STALLED_S, though it was
-sent something: WireGuard itself answers within 10 s to whatever it accepts (whitepaper, 6.5). Its
-session would live for three minutes more, in which `wg` has nothing to say about it.
+A peer is silent if it answered pings through WireGuard before, and does not now; or, if a firewall
+never let one through, if nothing has been received from it for STALLED_S, though packets were sent:
+WireGuard itself acknowledges accepted packets within 10 s (whitepaper, 6.5). Its session would live
+for three minutes more, in which `wg` shows no fault.
 """
 
 from __future__ import annotations
@@ -42,22 +43,22 @@ DEVICES = Path("/sys/class/net")
 FULL_S = 60.0
 STALLED_S = 20.0
 SPARE_ALIVE_S = 25.0
-"""Two looks of the far gateway, each of which sends something through the ssh tunnel."""
+"""The time of two looks of the far gateway, each of which sends through the ssh tunnel."""
 
 AGAIN, AGAIN_S = 4, 0.7
-"""Pings more where the first one leaves a doubt, and the seconds between them."""
+"""The number of extra pings if the first one leaves a doubt, and the seconds between them."""
 
 STEADY = AGAIN
-"""Of the AGAIN + 1 pings, those that WireGuard has to answer before it is returned to."""
+"""The number of the AGAIN + 1 pings that WireGuard must answer before the return to it."""
 
 
 def path(network: Network) -> Path:
-    """Where the memory lies: gone with the next boot, as the times in it are."""
+    """The path of the memory, which is gone after a boot, like the times in it."""
     return FOLDER / f"{network.name}.json"
 
 
 def recall(machine: Machine, network: Network) -> Remembered:
-    """What the last look left."""
+    """The memory of the last look."""
     try:
         text = machine.read(path(network))
     except (OSError, ValueError):
@@ -66,14 +67,14 @@ def recall(machine: Machine, network: Network) -> Remembered:
 
 
 def remember(machine: Machine, network: Network, remembered: Remembered) -> None:
-    """Keep it for the next one. Raises OSError, SecretError."""
+    """Keep the memory for the next look. Raises OSError, SecretError."""
     machine.write(path(network), fallback.written(remembered), mode=0o644)
 
 
 def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     """Look at the links that rendering.systemd.has_watched_links means.
 
-    Raises OSError where `wg` or `ip` fails.
+    Raises OSError if `wg` or `ip` fails.
     """
     before = recall(machine, network)
     tunnels = live.tunnels(machine, needed=bool(wanted.tunnels))
@@ -84,7 +85,7 @@ def watch(machine: Machine, network: Network, wanted: Wanted) -> Heard:
     carriers = {name: found for name in names if (found := _carrier(wanted, tunnels, name))}
     in_use = ways(machine, network, wanted)
     devices = {name: device for name, (device, _) in carriers.items()}
-    # Where there is neither interface nor peer yet, nobody is asked.
+    # Sites without an interface or a peer are not pinged.
     answers = dict.fromkeys(names, Answers(wireguard=False, ssh=False))
     answers.update(_ask(machine, network, devices, spares, in_use))
     now_s = machine.monotonic_s()
@@ -125,7 +126,10 @@ def _stuck(
     silent: Collection[str],
     answering: Collection[str],
 ) -> dict[str, Endpoint]:
-    """The endpoints at which nobody is; asked again, for a session may have come with the pings."""
+    """The endpoints of sites that are silent or without a session.
+
+    `wg` runs again, as the pings may have started a session.
+    """
     now_s = machine.now_s()
     doubtful = [
         name
@@ -146,7 +150,7 @@ def _stuck(
 def _with_spare(
     machine: Machine, device: str, memory: Memory, answers: Answers, now_s: float
 ) -> tuple[Memory, Answers]:
-    """With what came through the ssh tunnel."""
+    """The memory and the answers, updated with the packets received through the ssh tunnel."""
     packets = _number(machine, device, "statistics/rx_packets")
     memory = memory.spare_received(packets, now_s)
     is_held = _number(machine, device, "carrier") == 1
@@ -156,7 +160,7 @@ def _with_spare(
 
 
 def _number(machine: Machine, device: str, name: str) -> int:
-    """What the kernel says of a device; 0 where it says nothing, as of a carrier that is down."""
+    """The kernel's number for a device; 0 if there is none, as for the carrier of a down device."""
     try:
         return int(machine.read(DEVICES / device / name) or 0)
     except (OSError, ValueError):
@@ -181,7 +185,7 @@ def _is_silent(memory: Memory, answers: Answers, before: Remembered, now_s: floa
 def _carrier(
     wanted: Wanted, tunnels: Mapping[str, LiveTunnel], name: str
 ) -> tuple[str, LivePeer] | None:
-    """The interface, and the peer on it, with the youngest session with a site."""
+    """The interface, and the peer on it, of the youngest session with a site."""
     found = [
         (tunnel.interface, peer)
         for tunnel in wanted.tunnels
@@ -194,14 +198,14 @@ def _carrier(
 
 
 def ways(machine: Machine, network: Network, wanted: Wanted) -> dict[str, Kind]:
-    """Where the routes to the sites with a fallback lead now."""
+    """The current ways of the routes to sites with a fallback."""
     if not wanted.fallbacks:
         return {}
     return ways_of(live.routes(machine), network, wanted)
 
 
 def ways_of(routes: Sequence[LiveRoute], network: Network, wanted: Wanted) -> dict[str, Kind]:
-    """The same, from routes that were read already."""
+    """The current ways, from routes that were already read."""
     found: dict[str, Kind] = {}
     for each in wanted.fallbacks:
         subnets = set(network.site(each.peer).subnets)
@@ -218,9 +222,9 @@ def _ask(
     spares: Mapping[str, str],
     in_use: Mapping[str, Kind],
 ) -> dict[str, Answers]:
-    """One ping each way; where an answer is missing, or a return is possible, some more.
+    """Send one ping each way; if an answer is missing, or a return is possible, some more.
 
-    carriers, spares: the device of WireGuard and of ssh to each site, where there is one.
+    carriers, spares: the device of WireGuard and of ssh to each site, if there is one.
     """
     keys = [*carriers.items(), *spares.items()]
     first = dict(zip(keys, machine.echo(_probes(network, keys), count=1)))

@@ -1,1 +1,1 @@
-"""What each rule looks for, and what the rules share: scopes, control flow, who holds what."""
+"""The rules, and the analyses that they share: scopes, control flow, held objects."""

@@ -1,4 +1,4 @@
-"""What the rest of a file tells about the names that one function uses."""
+"""Facts about the names of one function that are found in the rest of its file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from cpythonplus_lint.checks.source import (
 
 
 class Around:
-    """The answers about one file; each is found when it is asked for."""
+    """The facts about one file; each is computed when it is needed."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._attributes: dict[int, frozenset[str]] = {}
 
     def about(self, function: Function) -> About:
-        """What there is to know about the names in a function."""
+        """The facts about the names in a function."""
         text = self._source.excerpt(function.node.lineno, function.node.end_lineno or 0)
         return About(
             self._exception_attributes(function) if "raise " in text else frozenset(),
@@ -60,7 +60,7 @@ class Around:
 
     @cached_property
     def _returning(self) -> list[Function]:
-        """The functions that return what they have caught."""
+        """The functions that return an exception that they caught."""
         return [
             function
             for function, handler in self._source.handlers
@@ -75,7 +75,10 @@ class Around:
 
     @cached_property
     def _catching_in(self) -> dict[int | None, frozenset[str]]:
-        """The names of those, by the id of the class whose methods may call them; None: by all."""
+        """The names in `_returning`, by the id of the class whose methods may call them.
+
+        The key None: any function may call them.
+        """
         found: dict[int | None, set[str]] = {None: set()}
         for one in self._returning:
             if one.owner is not None:
@@ -97,7 +100,7 @@ class Around:
         )
 
     def calls_of_returning(self) -> list[int]:
-        """The lines that may call such a function."""
+        """The lines that may call a function in `_returning`."""
         names = {one.node.name for one in self._returning}
         lines = enumerate(self._source.lines, 1) if names else ()
         return [row for row, line in lines if not names.isdisjoint(CALLED.findall(line))]
@@ -123,7 +126,7 @@ def _returns(handler: ast.ExceptHandler) -> bool:
 
 
 def _exceptions_of(owner: ast.ClassDef, source: Source) -> Iterator[str]:
-    """The attributes that a class's methods give exceptions to, and never a class of them."""
+    """The attributes to which a class's methods assign exceptions, and never an exception class."""
     text = source.excerpt(owner.lineno, owner.end_lineno or owner.lineno)
     for name in {name for node in owner.body for name in _given_exceptions(node)}:
         as_class = rf"\.{name}\(|issubclass\(\w+\.{name}\b|{name}: *(?:typing\.)?[Tt]ype\["
@@ -132,7 +135,7 @@ def _exceptions_of(owner: ast.ClassDef, source: Source) -> Iterator[str]:
 
 
 def _given_exceptions(node: ast.stmt) -> Iterator[str]:
-    """The attributes that a method, or an annotation in the class, says to be exceptions."""
+    """The attributes that are exceptions, by a method or by an annotation in the class."""
     if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
         if is_exception_type(node.annotation):
             yield node.target.id
@@ -162,7 +165,7 @@ def _given_exception(node: ast.AST, given: set[str]) -> Iterator[str]:
 
 
 def _walked(function: Function) -> Iterator[str]:
-    """The variables that take a frame's caller in its place."""
+    """The variables that are replaced by their frame's caller: `frame = frame.f_back`."""
     for node in own_nodes(function.node.body):
         match node:
             case ast.Assign(

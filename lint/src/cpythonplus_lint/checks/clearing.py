@@ -1,13 +1,14 @@
 """The edit that clears variables on every exit path: `del last`, or `try: ... finally: del last`.
 
-Where nothing can raise between what stores into the variables and what speaks of them last, a line
-behind that deletes them, or sets them to None where they may be unbound. Elsewhere the last
-statements of a block go under `try:`, and `finally:` has that line. The block is the innermost one
-that has all that speaks of them; of its statements as few are taken as will do: on the ways out
-that the rules see nothing may be left. Rejected: a `del` in front of each `return`, which would
-miss the exceptions; and fixes that move a loop, or more than a screenful, which nobody would read.
+If nothing can raise between the assignment of the variables and their last use, a line behind that
+use deletes them, or sets them to None if they may be unbound. Otherwise the last statements of a
+block go under `try:`, and the line goes under `finally:`. The block is the
+innermost one with all uses of the variables. The `try:` takes as few of its statements as suffice
+to leave nothing on the exit paths that the rules see. Rejected: a `del` in front of each `return`,
+which would miss the exceptions; and fixes that move a loop, or more than _MAX_LINES lines, which
+nobody would read.
 
-The new text is parsed again, and must be the old tree with just that change in it.
+The new text is parsed, and its tree must differ from the old one by that change only.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from cpythonplus_lint.checks.source import (
 from cpythonplus_lint.model import Edit, Fix
 
 _MAX_LINES = 40
-"""That are moved by one fix."""
+"""The most lines that one fix moves."""
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 def fix(
     source: Source, node: FunctionNode, names: list[str], is_clean: Callable[[], bool]
 ) -> Fix | None:
-    """Return what clears the variables in a function; None where that would not be safe.
+    """Return the fix that clears the variables in a function; None if it would not be safe.
 
-    is_clean: whether the rules are content with the function, as it is changed for the question.
+    is_clean: whether the rules find no more hits on the variables; asked with the changed tree.
     """
     asked = _Asked(source, node, names, is_clean, _unbound_somewhere(node))
     for block in reversed(_blocks_of(node, set(names))):
@@ -58,7 +59,7 @@ def fix(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is to be fixed: variables of a function."""
+    """The variables of a function that a fix is to clear."""
 
     source: Source
     node: FunctionNode
@@ -67,7 +68,7 @@ class _Asked:
     unbound: set[str]
 
     def clearing(self, before: list[ast.stmt]) -> list[ast.stmt]:
-        """What clears the variables behind these statements of their block."""
+        """The statements that clear the variables, behind these statements of their block."""
         return _clearing(self.node, before, self.names, self.unbound)
 
 
@@ -76,10 +77,10 @@ _Change = tuple[Edit, list[ast.stmt]]
 
 
 def _plain(asked: _Asked, block: list[ast.stmt]) -> _Change | None:
-    """`del last` behind the last statement that speaks of it, where none of them may raise.
+    """`del last` behind its last use, if no statement from the assignment to there may raise.
 
-    The first one gives the value: what raises in there raises before it, or after it in a way that
-    a `try` behind it would not see either.
+    The statement with the assignment itself may raise: before the assignment, or in a way that a
+    `try` behind it would not catch either.
     """
     speaking = [at for at, one in enumerate(block) if _speaks_of(one, set(asked.names))]
     giving = next((at for at in speaking if not _gives_constant(block[at])), len(block))
@@ -123,10 +124,10 @@ def _attempted(block: list[ast.stmt], start: int, final: list[ast.stmt]) -> list
 
 
 def _start(block: list[ast.stmt], names: set[str], does: Callable[[int], bool]) -> int | None:
-    """Where the `try` begins: as late as will do; None where it would move too much.
+    """The index at which `try` begins, as late as suffices; None if it would move too much.
 
-    Tried first: the next way out behind what stores into the variable. Each question means that
-    the function is followed again.
+    The next exit behind the statement that stores into the variable is tried first, because each
+    call of `does` analyses the function again.
     """
     speaking = [at for at, one in enumerate(block) if _speaks_of(one, names)]
     later = range(speaking[0] + 1 if speaking else 0, len(block))
@@ -138,27 +139,30 @@ def _start(block: list[ast.stmt], names: set[str], does: Callable[[int], bool]) 
 
 
 def _first_allowed(block: list[ast.stmt]) -> int:
-    """The first statement from which on no more lines are moved than may be."""
+    """The first statement from which at most _MAX_LINES lines are moved."""
     end = block[-1].end_lineno or 0
     fitting = (at for at, one in enumerate(block) if end - one.lineno < _MAX_LINES)
     return next(fitting, len(block))
 
 
 def _last_that(does: Callable[[int], bool], first: int, end: int) -> int | None:
-    """The last place before `end` that will do, as all before it will; None if `first` does not."""
+    """The last place before `end` for which `does` is true; None if it is false for `first`.
+
+    `does` must be true for every place before one for which it is true.
+    """
     found = bisect_left(range(end), True, lo=first, key=lambda at: not does(at)) - 1  # noqa: FBT003
     return found if found >= first else None
 
 
 def _has_way_out(statement: ast.stmt) -> bool:
-    """Whether it may leave the block: what stands in functions inside it does not."""
+    """Whether a statement may leave the block; functions defined in it are not looked into."""
     ways = (ast.Return, ast.Raise, ast.Break, ast.Continue)
     return any(isinstance(one, ways) for one in own_nodes([statement]))
 
 
 @contextmanager
 def _changed(block: list[ast.stmt], statements: list[ast.stmt]) -> Iterator[None]:
-    """The tree with other statements in a block, for a while."""
+    """Replace the statements of a block for the time of the context."""
     before = list(block)
     block[:] = statements
     try:
@@ -167,14 +171,14 @@ def _changed(block: list[ast.stmt], statements: list[ast.stmt]) -> Iterator[None
         block[:] = before
 
 
-# ---- where --------------------------------------------------------------------------------------
+# ---- the block ----------------------------------------------------------------------------------
 
 
 def _blocks_of(node: FunctionNode, names: set[str]) -> list[list[ast.stmt]]:
-    """The blocks that have all that speaks of the variables, from the function's own inwards.
+    """The blocks with all uses of the variables, from the function's own inwards.
 
-    Inside the function's own only those whose first statement that speaks of them gives them a
-    value: otherwise a loop's next turn might read what the last one left.
+    An inner block counts only if its first statement that uses the variables assigns them:
+    otherwise the next iteration of a loop might read what the last one left.
     """
     found, block = [node.body], node.body
     while True:
@@ -204,7 +208,7 @@ def _speaks_of(node: ast.AST, names: set[str]) -> bool:
 
 
 def _blocks_in(node: ast.stmt) -> list[list[ast.stmt]]:
-    """The blocks of a statement of its own function: not those of a definition."""
+    """The blocks of a statement; none of a function or class definition."""
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return []
     parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
@@ -213,7 +217,7 @@ def _blocks_in(node: ast.stmt) -> list[list[ast.stmt]]:
 
 
 def _head_speaks(node: ast.stmt, names: set[str]) -> bool:
-    """Whether a statement speaks of them outside of its blocks."""
+    """Whether a statement uses the names outside of its blocks."""
     inside = {id(one) for block in _blocks_in(node) for one in block}
     bound = (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)
     return any(
@@ -242,13 +246,13 @@ def _names_in(targets: Sequence[ast.expr]) -> set[str]:
     return found
 
 
-# ---- what ---------------------------------------------------------------------------------------
+# ---- the clearing statements --------------------------------------------------------------------
 
 
 def _clearing(
     node: FunctionNode, before: list[ast.stmt], names: list[str], unbound: set[str]
 ) -> list[ast.stmt]:
-    """`del` of what is surely bound, None for what may not be."""
+    """`del` of the variables that are surely bound; the others are set to None."""
     sure = {argument.arg for argument in parameters(node.args)}
     sure |= {name for one in before for name in _bound_by(one)}
     sure -= unbound
@@ -272,7 +276,7 @@ def _bound_by(statement: ast.stmt) -> set[str]:
 
 
 def _unbound_somewhere(node: FunctionNode) -> set[str]:
-    """What a function deletes, itself or at the end of a handler."""
+    """The variables that a function unbinds, by `del` or at the end of a handler."""
     found: set[str] = set()
     for one in ast.walk(node):
         if isinstance(one, ast.Delete):
@@ -282,13 +286,13 @@ def _unbound_somewhere(node: FunctionNode) -> set[str]:
     return found
 
 
-# ---- how ----------------------------------------------------------------------------------------
+# ---- the edit -----------------------------------------------------------------------------------
 
 
 def _edit(
     source: Source, node: FunctionNode, statements: list[ast.stmt], final: list[ast.stmt]
 ) -> Edit | None:
-    """The statements indented once more; None where their lines hold more than them."""
+    """The edit that indents the statements once more; None if their lines hold other code."""
     first, last = first_line(statements[0]), statements[-1].end_lineno or 0
     lines = source.lines[first - 1 : last]
     indent = _indentation(lines[0])
@@ -312,7 +316,7 @@ def _edit(
 def _line_behind(
     source: Source, node: FunctionNode, statement: ast.stmt, final: list[ast.stmt]
 ) -> Edit | None:
-    """The statements behind another one; None where its last line holds more than it."""
+    """The edit that adds statements behind another one; None if its last line holds other code."""
     first, last = first_line(statement), statement.end_lineno or 0
     if not _unit(source, node) or not _stand_alone(source, [statement], first, last):
         return None
@@ -335,14 +339,14 @@ def _indentation(line: str) -> str:
 
 
 def _unit(source: Source, node: FunctionNode) -> str:
-    """What the function's body is indented by; '' where that is not to be seen."""
+    """The indentation of the function's body; '' if it does not begin with the function's own."""
     outer = _indentation(source.lines[node.lineno - 1])
     inner = _indentation(source.lines[first_line(node.body[0]) - 1])
     return inner[len(outer) :] if inner.startswith(outer) else ""
 
 
 def _stand_alone(source: Source, statements: list[ast.stmt], first: int, last: int) -> bool:
-    """Whether the lines hold nothing but the statements and perhaps a comment behind them."""
+    """Whether the lines hold nothing but the statements, and perhaps a comment behind them."""
     head = source.lines[first - 1].encode()
     tail = source.lines[last - 1].encode()[statements[-1].end_col_offset :].decode().strip()
     begins = first < statements[0].lineno or not head[: statements[0].col_offset].strip()
@@ -350,7 +354,7 @@ def _stand_alone(source: Source, statements: list[ast.stmt], first: int, last: i
     return begins and not continued and (not tail or tail.startswith("#"))
 
 
-# ---- whether it is right ------------------------------------------------------------------------
+# ---- the check of the new text ------------------------------------------------------------------
 
 
 def _new_text(source: Source, node: FunctionNode, edit: Edit) -> str:
@@ -372,7 +376,7 @@ def _is_text_of(text: str, node: FunctionNode) -> bool:
 
 
 def same(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> bool:
-    """Whether two trees are equal but for places. `ast.dump` would leave cycles behind: CYC201."""
+    """Whether two trees are equal but for positions. `ast.dump` would leave cycles (CYC201)."""
     todo: list[tuple[object, object]] = [(list(left), list(right))]
     while todo:
         one, other = todo.pop()

@@ -42,7 +42,7 @@ def check(source: Source) -> Iterator[Violation]:
 
 
 def candidates(source: Source) -> list[Function]:
-    """The functions that may have recursive ones in them, as far as the text tells."""
+    """The functions that may contain recursive functions, judged by the text alone."""
     inside: dict[int, list[Function]] = {}
     for one in source.functions:
         if one.outer is not None:
@@ -60,7 +60,7 @@ def candidates(source: Source) -> list[Function]:
 
 
 def _may_be_recursive(source: Source, functions: list[Function]) -> bool:
-    """Whether the names of functions stand in the functions in a way that leads back to one."""
+    """Whether, by the text, the functions may refer to each other in a cycle."""
     names = {one.node.name for one in functions}
     reached: dict[str, set[str]] = {name: set() for name in names}
     for one in functions:
@@ -72,7 +72,7 @@ def _may_be_recursive(source: Source, functions: list[Function]) -> bool:
 
 
 def left_over(source: Source, function: Function) -> list[tuple[Origin, ...]]:
-    """The cycles of inner functions that stay when a function is left."""
+    """The cycles of inner functions that still exist when a function is left."""
     found = inner_functions(function.node)
     reached = _references(function.node, found, source) if found else {}
     recursive = {node: name for node, name in found.items() if _leads_to(name, name, reached)}
@@ -105,13 +105,13 @@ def _is_closed(node: FunctionNode) -> bool:
 
 
 def _decorators(node: FunctionNode) -> set[str]:
-    """The last parts of the names of what decorates a function."""
+    """The last parts of the names of a function's decorators."""
     every = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)
     return set(map(last_name, every))
 
 
 def _references(node: FunctionNode, found: dict[Inner, str], source: Source) -> dict[str, set[str]]:
-    """Which of the inner functions' names each of them takes from the function around it."""
+    """For each inner function: the inner functions' names that it takes from the outer function."""
     own = names_of(node)
     names = {name for name in found.values() if name in own.bound}
     if source.says("nonlocal"):
@@ -131,7 +131,7 @@ def _nonlocal_lines(source: Source, node: FunctionNode) -> str:
 
 
 def _is_wrapper(inner: Inner) -> bool:
-    """Whether it is a decorator's wrapper: made once for each decorated function, and kept."""
+    """Whether a function is a decorator's wrapper, made and kept once per decorated function."""
     return not isinstance(inner, ast.Lambda) and not _decorators(inner).isdisjoint(
         ("wraps", "update_wrapper")
     )
@@ -142,7 +142,7 @@ def _leads_to(start: str, goal: str, reached: dict[str, set[str]]) -> bool:
 
 
 def _all_from(start: str, reached: dict[str, set[str]]) -> set[str]:
-    """All that a name leads to: itself only by a way back."""
+    """All names that can be reached from a name; the name itself only if it is in a cycle."""
     seen: set[str] = set()
     todo = list(reached.get(start, ()))
     while todo:
@@ -159,7 +159,7 @@ def _kept(
     recursive: dict[Inner, str],
     reached: dict[str, set[str]],
 ) -> list[tuple[Origin, ...]]:
-    """The cycles of functions that are there on one way out at least; one tuple for each."""
+    """The cycles of functions that exist on at least one exit path; one tuple for each."""
     domain = Keeping(source, frozenset(), recursive)
     try:
         out = Flow(domain).run(function.node.body, {})
@@ -177,7 +177,7 @@ def _cycles(state: State, reached: dict[str, set[str]]) -> Iterator[tuple[Origin
     held = {
         path: origin
         for path, origins in state.items()
-        # Of two functions of one name the first in the file stands for both, in every run.
+        # If two functions have one name, the first in the file stands for both, in every run.
         for origin in sorted(origins, key=lambda one: -one.node.lineno)
         if origin.code == "CYC201"
     }

@@ -1,4 +1,4 @@
-"""CYC401: `gc.enable()` in a library: whether the collector runs is the application's to say."""
+"""CYC401: `gc.enable()` in a library; the application decides whether the collector runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(source: Source) -> Iterator[Violation]:
 
 
 def _is_application(source: Source) -> bool:
-    """Whether the file is a script, or for tests."""
+    """Whether the file is a script or a test."""
     path = PurePath(source.name)
     in_tests = not _TEST_FOLDERS.isdisjoint(path.parent.parts)
     return (
@@ -60,7 +60,7 @@ def _is_elsewhere(node: ast.AST) -> bool:
 
 
 def _restores(scope: ast.AST, calls: list[ast.Call], source: Source) -> bool:
-    """Whether what is switched on was switched off here, or is what was found."""
+    """Whether `gc.enable()` restores a state: in `__exit__`, by `gc.isenabled()`, in `finally`."""
     if isinstance(scope, FUNCTIONS) and scope.name in ("__exit__", "__aexit__", "enable"):
         return True
     names = {source.full_name(call.func) for call in calls}

@@ -1,8 +1,8 @@
-"""What other functions of a file clear: an attribute, a container, a variable of the outer one.
+"""Attributes, containers and outer variables that other functions of a file clear.
 
-Whoever keeps an exception on an object often leaves it to somebody else to let go of it: another
-method, the function around, the caller that the container belongs to. Whether that is called in
-time cannot be seen here; that somebody thought of it can, and is believed.
+A function that keeps an exception on an object often leaves the clearing to another one: another
+method, the outer function, the caller that owns the container. The rules cannot see whether that
+function is called in time; they trust it if it exists.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from cpythonplus_lint.checks.source import (
 
 REMOVERS = {"clear", "pop", "popleft", "popitem", "remove", "discard"}
 BREAKERS = {"drop", "detach", "close"}
-"""Of cpythonplus.memory.exceptions and .closures: what they are given makes no cycle any more."""
+"""Functions of cpythonplus.memory.exceptions and .closures that break their argument's cycle."""
 _CONTAINERS = {"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"}
 _BEGINNINGS = {"__init__", "__new__", "__init_subclass__", "__set_name__", "__post_init__"}
-"""What they set to None was nothing before."""
+"""Methods that set attributes to None to initialise them, not to clear them."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Clearing:
-    """A place that empties something."""
+    """A statement that empties something."""
 
     path: str
     row: int
@@ -40,7 +40,7 @@ class _Clearing:
 
 
 class Elsewhere:
-    """The clearings of one file, looked for when the first question is asked."""
+    """The clearings of one file, collected at the first query."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -68,7 +68,7 @@ class Elsewhere:
         )
 
     def _of_another_class(self, function: Function, one: _Clearing) -> bool:
-        """Whether it is another class's own attribute of that name that is cleared."""
+        """Whether the cleared attribute is the own attribute of an unrelated class."""
         left, right = function.owner, _class_of_own(one)
         return (
             left is not None
@@ -88,7 +88,7 @@ class Elsewhere:
         return self._source.excerpt(node.body[0].lineno, node.end_lineno or node.lineno)
 
     def _outer_clears(self, function: Function, path: str) -> bool:
-        """Whether the function that the variable belongs to clears it, later or in a `finally`."""
+        """Whether the function that binds the variable clears it, later or in a `finally`."""
         end = function.node.end_lineno or 0
         outer = function.outer
         while outer is not None and path not in names_of(outer.node).bound:
@@ -109,9 +109,9 @@ class Elsewhere:
 
     @cached_property
     def _by_attribute(self) -> dict[tuple[str, str], list[_Clearing]]:
-        """By the attribute, and the names of a class and its bases whose own one it is.
+        """The clearings by the attribute and the name of the class, or of a base, that owns it.
 
-        Instead of these: "" for any object's; "." for all that are some class's own.
+        Instead of a class name: "" for an attribute of any object; "." for all that a class owns.
         """
         found: dict[tuple[str, str], list[_Clearing]] = {}
         for one in self._all:
@@ -123,7 +123,7 @@ class Elsewhere:
 
     @cached_property
     def _callers(self) -> dict[tuple[str, str], list[Function]]:
-        """The functions that clear a variable, by its name and that of what they call."""
+        """The functions that clear a variable, by its name and the name of a function they call."""
         clearing = {(one.path, id(one.function)): one for one in self._all if "." not in one.path}
         found: dict[tuple[str, str], list[Function]] = {}
         for one in clearing.values():
@@ -133,7 +133,7 @@ class Elsewhere:
 
     @cached_property
     def _rows(self) -> dict[tuple[str, int], list[int]]:
-        """The rows of what clears a variable, by its name and the id of the function's node."""
+        """The rows that clear a variable, by its name and the id of the function's node."""
         found: dict[tuple[str, int], list[int]] = {}
         for one in self._all:
             found.setdefault((one.path, id(one.function.node)), []).append(one.row)
@@ -210,7 +210,7 @@ def _emptied(node: ast.AST, aliases: dict[str, str]) -> Iterator[ast.expr]:
 
 
 def _assigned_nothing(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
-    """The parts of a target that are given nothing: one side of a swap, perhaps."""
+    """The parts of a target that are assigned an empty value, perhaps one side of a swap."""
     if isinstance(target, (ast.Tuple, ast.List)):
         if isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts):
             for one, given in zip(target.elts, value.elts, strict=True):

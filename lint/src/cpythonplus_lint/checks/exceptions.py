@@ -34,7 +34,7 @@ def check(source: Source) -> Iterator[Violation]:
 
 
 def candidates(source: Source, around: Around) -> list[Function]:
-    """The functions that may keep an exception, as far as can be told without following them."""
+    """The functions that may keep an exception, judged without an analysis of their flow."""
     found = [function for function, handler in source.handlers if _may_keep(source, handler)]
     found += [function for function, node in source.raises if raised_path(node) is not None]
     words = ("exc_info", "exception()", *_FRAMES)
@@ -52,7 +52,7 @@ def _may_keep(source: Source, handler: ast.ExceptHandler) -> bool:
 
 
 def kept(source: Source, function: Function, around: Around) -> set[Origin]:
-    """What a function still holds when it is left, on one way out at least."""
+    """The origins of what a function still holds at its end, on at least one exit path."""
     names = names_of(function.node).global_names if source.says("global") else ()
     about = around.about(function)
     domain = Keeping(source, frozenset(names), about=about)

@@ -1,10 +1,10 @@
 """Follows what the variables of one function may hold, along every path out of it.
 
 An abstract interpreter over the statements: a state maps access paths (`last`, `self.error`,
-`errors[]`) to the places that may have stored what they hold now; states of paths that meet are
-united. It goes by explicit ways out: the end of the function, `return` and `raise`. That any call
-may raise is believed only where something inside the function would catch it; otherwise hardly any
-`del` would ever come early enough.
+`errors[]`) to the places that may have stored what they hold now; the states of joining branches
+are united. Explicit exits count: the end of the function, `return` and `raise`. A call is assumed
+to raise only if something inside the function would catch the exception; otherwise hardly any `del`
+would ever come early enough.
 """
 
 from __future__ import annotations
@@ -18,33 +18,33 @@ from cpythonplus_lint.checks.source import FUNCTIONS, TryStar, last_name
 
 _SWALLOWING = {"suppress", "raises", "assertRaises", "assertRaisesRegex"}
 _MAX_STEPS = 20_000
-"""Statements visited in one function; deeply nested loops with `finally` multiply."""
+"""The most statements visited in one function; nested loops with `finally` multiply visits."""
 
 _PATHS_OF_A_STEP = 100
-"""Each statement goes over the whole state, so one in a large state counts more."""
+"""The number of paths in a state that cost one more step: a statement goes over all of them."""
 
 
 class TooComplexError(Exception):
-    """A function that would take too long."""
+    """A function whose analysis would take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Why a path holds something: stored by the code at this place."""
+    """The code that stored what a path holds."""
 
     code: str
-    """The rule's code; empty for what is no hit in itself, as a handler's own variable."""
+    """The rule's code; empty if it is no hit in itself, as for a handler's own variable."""
     path: str
     kind: str
     node: ast.stmt | ast.expr
 
 
 State = dict[str, frozenset[Origin]]
-"""Never changed once it is handed on."""
+"""The origins by access path. A state is not changed after it was handed on."""
 
 
 def join(*states: State | None) -> State | None:
-    """What may hold where several paths meet; None is a place that no path reaches."""
+    """The union of the states of several branches; None is the state of unreachable code."""
     reached = [state for state in states if state is not None]
     if not reached:
         return None
@@ -56,7 +56,7 @@ def join(*states: State | None) -> State | None:
 
 
 def without(state: State, path: str) -> State:
-    """The state when `path` holds something new: it, and what hung from it, is forgotten."""
+    """The state without `path` and every path that begins with it."""
     parts = (f"{path}.", f"{path}[")
     if not any(key == path or key.startswith(parts) for key in state):
         return state
@@ -66,7 +66,7 @@ def without(state: State, path: str) -> State:
 
 
 def path_of(expression: ast.expr) -> str:
-    """`self.errors[k]` as an access path; '' for what does not begin with a name."""
+    """`self.errors[k]` as an access path; '' if the expression does not begin with a name."""
     parts: list[str] = []
     while not isinstance(expression, ast.Name):
         match expression:
@@ -84,7 +84,7 @@ def path_of(expression: ast.expr) -> str:
 
 @dataclass(slots=True)
 class Out:
-    """The states in which a piece of code may be left, by the way of leaving it."""
+    """The states in which a piece of code may be left, by the kind of exit."""
 
     normal: State | None = None
     breaks: State | None = None
@@ -93,10 +93,10 @@ class Out:
     raises: State | None = None
     """By a `raise` statement."""
     throws: State | None = None
-    """By anything that may raise: of interest to handlers only."""
+    """By anything that may raise; only handlers use it."""
 
     def add(self, other: Out) -> None:
-        """Unite with another's abrupt ways; `normal` becomes the other's."""
+        """Unite with the abrupt exits of `other`; `normal` becomes the other's."""
         self.breaks = join(self.breaks, other.breaks)
         self.continues = join(self.continues, other.continues)
         self.returns = join(self.returns, other.returns)
@@ -106,7 +106,7 @@ class Out:
 
 
 class Domain(Protocol):
-    """What statements do to a state; the flow itself knows no rules."""
+    """The effects of statements on a state; `Flow` itself knows no rules."""
 
     def evaluate(self, expression: ast.expr, state: State) -> State:
         """The state after an expression."""
@@ -121,7 +121,7 @@ class Domain(Protocol):
         """The state at the beginning of a handler."""
 
     def leave_handler(self, handler: ast.ExceptHandler, state: State) -> State:
-        """The state behind a handler, whichever way it was left."""
+        """The state behind a handler, for every kind of exit."""
 
     def ends_the_process(self, called: ast.expr) -> bool:
         """Whether a function does not return, as `sys.exit`."""
@@ -189,7 +189,7 @@ class Flow:
                 return Out(normal=after, throws=throws)
 
     def _if(self, node: ast.If, state: State) -> Out:
-        """A chain of `elif` is a loop here: it may be longer than the stack is deep."""
+        """Run an `if`. A chain of `elif` is iterated over: it may be too long for recursion."""
         out = Out()
         ends: list[State | None] = []
         rest: State | None = state
@@ -285,7 +285,7 @@ class Flow:
     def _handler(
         self, handler: ast.ExceptHandler, thrown: State | None, raised: State | None
     ) -> Out:
-        """A handler. One that ends in `raise` catches nothing that any call may have thrown."""
+        """Run a handler. If it ends in `raise`, drop what is held only because a call may raise."""
         if thrown is None:
             return Out()
         domain = self._domain
@@ -301,7 +301,7 @@ class Flow:
         return out
 
     def _finally(self, body: Sequence[ast.stmt], before: Out) -> Out:
-        """Run `finally` once for each way into it; each goes on its way afterwards."""
+        """Run `finally` once for each kind of exit into it; each continues as that exit."""
         out = Out()
         ends: dict[str, State | None] = {}
         for way in _WAYS:
@@ -324,7 +324,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def _but_for(state: State | None, thrown: State | None, raised: State | None) -> State | None:
-    """A state without what was held only because any call in the `try` may raise."""
+    """A state without what is held only because any call in the `try` may raise."""
     if state is None or thrown is None:
         return state
     believed = raised or {}
@@ -360,7 +360,7 @@ def may_raise(node: ast.stmt) -> bool:
 def refine(  # noqa: PLR0911  # a table
     state: State | None, test: ast.expr, *, truth: bool
 ) -> State | None:
-    """The state where `test` came out as `truth`: what is None or empty holds nothing."""
+    """The state if `test` is `truth`: a path that is None or empty holds nothing."""
     if state is None:
         return None
     match test:
@@ -394,7 +394,7 @@ def refine(  # noqa: PLR0911  # a table
 def _refine_length(
     state: State, length: ast.expr, operator: ast.cmpop, right: ast.expr, *, truth: bool
 ) -> State | None:
-    """`len(x) > 0`, `len(x) == 0` and the like say whether there is anything in x."""
+    """The state after `len(x) > 0`, `len(x) == 0` and the like, which say if x is empty."""
     match operator, right:
         case (ast.Gt() | ast.NotEq(), ast.Constant(value=0)) | (ast.GtE(), ast.Constant(value=1)):
             return refine(state, length, truth=truth)
@@ -407,7 +407,7 @@ def _refine_length(
 def _refine_all(
     state: State, values: Sequence[ast.expr], *, truth: bool, is_and: bool
 ) -> State | None:
-    """`and` and `or`: each operand is reached only when those before it did not decide."""
+    """The state after `and` or `or`: an operand is evaluated if those before did not decide."""
     decided: list[State | None] = []
     reached: State | None = state
     for value in values:

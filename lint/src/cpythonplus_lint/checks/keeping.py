@@ -1,8 +1,8 @@
-"""What a function keeps: the effects of its statements on exceptions, `exc_info` and functions.
+"""The effects of a function's statements on the exceptions, `exc_info` and functions it keeps.
 
-The `Domain` of flow.py. A handler's own variable (`except E as e`) is no hit: it is deleted at the
-handler's end. What it is copied to is: an exception that was caught here has this frame on its
-traceback, so whatever the frame holds at its end holds the frame.
+This is the `Domain` of flow.py. A handler's own variable (`except E as e`) is no hit: it is deleted
+at the handler's end. A copy of it is a hit: an exception that was caught here has this frame on its
+traceback, so if the frame still holds it at its end, there is a cycle.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FRAME = "frame"
 FUTURE = "future"
 
 ADDERS = {"append", "appendleft", "add", "insert", "setdefault", "extend", "update"}
-# `put` is not one: what a queue is given, somebody takes out.
+# `put` is not one of them: somebody takes the items out of a queue.
 _PLAIN_ATTRIBUTES = {"__cause__", "__context__", "__traceback__"}
 
 _CODES = {EXCEPTION: "CYC101", INFO: "CYC102", PART: "CYC102", CONTAINER: "CYC103"}
@@ -43,7 +43,7 @@ _VALUE_NAME = re.compile(r"(?:^|_)(?:v|val|value|e|ex|err|exc|error|exception|in
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the rest of the file tells about the names in one function."""
+    """The facts about the names in one function that come from the rest of the file."""
 
     attributes: frozenset[str] = frozenset()
     """Paths, as `self._error`, that hold an exception, if anything."""
@@ -52,7 +52,7 @@ class About:
     ending: frozenset[str] = frozenset()
     """Functions of the file that end the process."""
     walked: frozenset[str] = frozenset()
-    """Variables that are led from one frame to the next."""
+    """Variables that move from a frame to its caller."""
 
 
 @dataclass(slots=True)
@@ -66,10 +66,10 @@ class Keeping:
     about: About = field(default_factory=About)
     handling: int = 0
 
-    # ---- what an expression holds ---------------------------------------------------------------
+    # ---- the values that an expression holds ----------------------------------------------------
 
     def held(self, expression: ast.expr, state: State) -> str:  # noqa: PLR0911  # a table
-        """The kind of what is kept by whoever keeps the expression's value; '' for nothing."""
+        """The kind of object that a reference to the expression's value keeps; '' for nothing."""
         match expression:
             case ast.Name() | ast.Attribute(ctx=ast.Load()):
                 return self._held_by_path(expression, state)
@@ -127,7 +127,7 @@ class Keeping:
             case ast.Call(func=called) if path_of(called) in self.about.catching:
                 return EXCEPTION
         if call.args or call.keywords or not self.handling:
-            # Where nothing is being handled, this frame is not on the traceback.
+            # If no exception is being handled here, this frame is not on the traceback.
             return ""
         name = self.source.full_name(call.func)
         return {"sys.exc_info": INFO, "sys.exception": EXCEPTION}.get(name, "")
@@ -141,7 +141,7 @@ class Keeping:
     # ---- flow.Domain ----------------------------------------------------------------------------
 
     def evaluate(self, expression: ast.expr, state: State) -> State:
-        """Calls that add to containers or empty them, and `:=`."""
+        """Apply `:=` and the calls that add to containers or empty them."""
         if isinstance(expression, (ast.Name, ast.Constant)):
             return state
         for node in ast.walk(expression):
@@ -152,7 +152,7 @@ class Keeping:
         return state
 
     def execute(self, statement: ast.stmt, state: State) -> State:
-        """Assignments, deletions, definitions."""
+        """Apply assignments, deletions and definitions."""
         match statement:
             case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
                 return self._store(statement, state)
@@ -182,7 +182,7 @@ class Keeping:
         return state
 
     def bind(self, target: ast.expr, state: State) -> State:
-        """A loop's variable holds what no rule looks at."""
+        """A loop's variable holds nothing that a rule looks at."""
         if isinstance(target, (ast.Tuple, ast.List)):
             for part in target.elts:
                 state = self.bind(part, state)
@@ -264,7 +264,7 @@ class Keeping:
     def _harmless(
         self, name: str, value: ast.expr, state: State, node: ast.stmt | ast.expr
     ) -> Origin | None:
-        """What is no hit yet, or one of another rule, but worth to be remembered."""
+        """An origin that is not a hit of these rules now, but that later statements need."""
         path = path_of(value) if isinstance(value, ast.Attribute) else ""
         if path in self.about.attributes and path not in state:
             return Origin("", path, FRESH, node)
@@ -308,7 +308,7 @@ class Keeping:
         origins = state.get(path, frozenset()) if path is not None else frozenset()
         if not origins or not {origin.kind for origin in origins} <= {FRESH, GIVEN}:
             return state
-        # What a copy of `self.error` is raised from holds it as well.
+        # If `path` is a copy of `self.error`, the attribute holds the exception as well.
         for held in {str(path), *(origin.path for origin in origins)}:
             state = self._keep(held, "CYC105", state, node, EXCEPTION)
         return state
@@ -357,7 +357,7 @@ class Keeping:
 
 
 def container_path(expression: ast.expr) -> str:
-    """The path of what is added to: `d` for `d[k]` and for `d.setdefault(k, [])`."""
+    """The path of the container: `d` for `d[k]` and for `d.setdefault(k, [])`."""
     while True:
         match expression:
             case ast.Subscript(value=value):
@@ -369,7 +369,7 @@ def container_path(expression: ast.expr) -> str:
 
 
 def raised_path(node: ast.Raise) -> str | None:
-    """What is raised: `raise x`, `raise x.with_traceback(...)`, `raise self.x`."""
+    """The path that is raised by `raise x`, `raise x.with_traceback(...)` or `raise self.x`."""
     raised = node.exc
     match raised:
         case ast.Call(func=ast.Attribute(value=value, attr="with_traceback")):
@@ -409,12 +409,12 @@ def _makes_frame(source: Source, value: ast.expr) -> bool:
 
 
 def makes_exception(value: ast.expr) -> bool:
-    """Whether a value is an exception that nobody has raised, as far as its name tells."""
+    """Whether a value is an exception that was not raised yet, judged by its name."""
     return isinstance(value, ast.Call) and bool(_MAKER_NAME.search(last_name(value.func)))
 
 
 def initial_state(node: FunctionNode) -> State:
-    """What a function's parameters hold: exceptions, as far as their names and types tell."""
+    """The state at a function's start: parameters that are exceptions, by their names and types."""
     state: State = {}
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     types, values = _of_triples(arguments)
@@ -439,7 +439,7 @@ def _of_triples(arguments: list[ast.arg]) -> tuple[set[str], set[str]]:
 
 
 def is_exception(argument: ast.arg) -> bool:
-    """Whether a parameter is an exception, as far as its name and type tell."""
+    """Whether a parameter is an exception, judged by its name and type."""
     if argument.annotation is None:
         return bool(INSTANCE_NAME.search(argument.arg))
     return is_exception_type(argument.annotation)

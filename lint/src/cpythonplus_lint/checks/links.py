@@ -1,8 +1,8 @@
-"""CYC204, CYC205: objects that hold what leads back to them.
+"""CYC204, CYC205: objects that hold a reference that leads back to them.
 
-A method, a lambda or an inner function that takes `self` with it, kept on `self`: each instance is
-a cycle from its beginning. So are a parent and a child that know each other, but that is how trees
-are built: it is reported only where it is asked for.
+If a method, a lambda or an inner function that refers to `self` is kept on `self`, each instance is
+part of a cycle from its beginning. So are a parent and a child that refer to each other, but trees
+are built like that: CYC205 is reported only if it is selected.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Stored:
     """A value that is put into an attribute, or into a container in one."""
 
     path: str
-    """Of the attribute, as `self.callbacks`."""
+    """The path of the attribute, as `self.callbacks`."""
     value: ast.expr
     node: ast.stmt
 
@@ -57,7 +57,7 @@ def check(source: Source) -> Iterator[Violation]:
         if function.is_method:
             inner = inside.get(id(function), [])
             for path, hit in _callbacks(function, inner, stores, elsewhere):
-                # A state machine (`self.state = self.start`) is one cycle, whatever it is in.
+                # A state machine (`self.state = self.start`) is one cycle, however often it is set.
                 if (id(function.owner), path) not in told:
                     told.add((id(function.owner), path))
                     yield hit
@@ -68,17 +68,17 @@ def check(source: Source) -> Iterator[Violation]:
 
 @dataclass(frozen=True, slots=True)
 class _Method:
-    """What is known in a method of its object."""
+    """A method's names for its object, and for functions that refer to the object."""
 
     itself: str
     methods: frozenset[str]
     """The names that are bound methods when they are read from the object."""
     inner: frozenset[str]
-    """Inner functions that take the object with them."""
+    """Inner functions that refer to the object."""
 
 
 def _method(function: Function, inside: list[Function]) -> _Method | None:
-    """A method whose first parameter is its object to the end; None for others."""
+    """A method whose first parameter is its object and is never rebound; None for others."""
     node, owner = function.node, function.owner
     arguments = parameters(node.args)
     decorators = {last_name(one) for one in node.decorator_list}
@@ -135,7 +135,7 @@ def _callbacks(
 
 
 def _may_lead_back(value: ast.expr, itself: str, names: set[str]) -> bool:
-    """Whether a value may be a function, or have one in it: quickly, for most are not."""
+    """Whether a value may be a function, or contain one: a quick test, as most are not."""
     match value:
         case ast.Lambda() | ast.IfExp() | ast.BoolOp() | ast.Tuple() | ast.List() | ast.Dict():
             return True
@@ -150,7 +150,7 @@ def _may_lead_back(value: ast.expr, itself: str, names: set[str]) -> bool:
 
 
 def _stores(nodes: Iterable[ast.Assign | ast.AnnAssign | ast.Expr]) -> Iterator[_Stored]:
-    """What a function puts into attributes: `x.a = v`, `x.a[k] = v`, `x.a.append(v)`."""
+    """The stores into attributes: `x.a = v`, `x.a[k] = v`, `x.a.append(v)`."""
     for node in nodes:
         match node:
             case ast.Assign(targets=targets, value=value):
@@ -181,7 +181,7 @@ def _parts(target: ast.expr, value: ast.expr, node: ast.stmt) -> Iterator[_Store
 
 
 def _leads_back(value: ast.expr, method: _Method) -> bool:  # noqa: PLR0911  # a table
-    """Whether whoever keeps a value keeps the object whose method this is."""
+    """Whether a value holds a reference to the object whose method this is."""
     itself = method.itself
     match value:
         case ast.Lambda():
@@ -208,7 +208,7 @@ def _leads_back(value: ast.expr, method: _Method) -> bool:  # noqa: PLR0911  # a
 
 
 def _is_managed(function: Function, path: str) -> bool:
-    """Whether the class has a property of that name, or says itself what assignment does."""
+    """Whether the class has a property of that name, or defines what assignment does."""
     name = path.rpartition(".")[2]
     return function.owner is not None and any(
         isinstance(one, FUNCTIONS) and one.name in (name, "__setattr__")

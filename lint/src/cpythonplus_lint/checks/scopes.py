@@ -1,4 +1,4 @@
-"""Which names a function binds, and which it takes from the functions around it."""
+"""The names that a function binds, and those that it takes from the functions around it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Names:
 
     parameters: set[str] = field(default_factory=set)
     bound: set[str] = field(default_factory=set)
-    """Everything that is bound here, parameters too, without what is declared elsewhere's."""
+    """Every name that is bound here, with parameters, without `global` and `nonlocal` ones."""
     loaded: set[str] = field(default_factory=set)
     global_names: set[str] = field(default_factory=set)
     nonlocal_names: set[str] = field(default_factory=set)
@@ -55,11 +55,11 @@ def names_of(scope: Scope) -> Names:
 
 
 def _add_children(node: ast.AST, stack: list[ast.AST]) -> None:
-    """As `ast.iter_child_nodes`, twice as quick: this is most of what names cost."""
+    """As `ast.iter_child_nodes`, twice as fast: most of the time for names is spent here."""
     for name in node._fields:
         value = getattr(node, name, None)
         if isinstance(value, ast.AST):
-            # The context of a name, an operator: they have nothing in them.
+            # The context of a name and an operator have no fields.
             if value._fields:
                 stack.append(value)
         elif isinstance(value, list):
@@ -67,7 +67,7 @@ def _add_children(node: ast.AST, stack: list[ast.AST]) -> None:
 
 
 def _own_parts(scope: Scope, names: Names) -> list[ast.AST]:
-    """What belongs to the scope itself, its parameters noted."""
+    """The nodes of the scope itself; its parameters are added to `names`."""
     if isinstance(scope, COMPREHENSIONS):
         return list(ast.iter_child_nodes(scope))
     if isinstance(scope, ast.ClassDef):
@@ -78,7 +78,7 @@ def _own_parts(scope: Scope, names: Names) -> list[ast.AST]:
 
 
 def _outside_parts(scope: Scope, names: Names) -> list[ast.AST]:
-    """What of an inner scope is evaluated in the outer one. Annotations are left out."""
+    """The nodes of an inner scope that the outer one evaluates. Annotations are left out."""
     if isinstance(scope, COMPREHENSIONS):
         return []
     if isinstance(scope, ast.ClassDef):
@@ -117,7 +117,7 @@ def free_names(scope: Scope) -> set[str]:
     names = names_of(scope)
     free = names.loaded | names.nonlocal_names
     if isinstance(scope, ast.ClassDef):
-        # What a class binds is not seen by its methods.
+        # Methods do not see the names that their class binds.
         free -= names.bound
         return free.union(*map(free_names, names.inner))
     free = free.union(*map(free_names, names.inner))

@@ -1,8 +1,8 @@
 """One Python file as the rules see it: text, syntax tree, functions, imports.
 
-Parsing takes most of the time that a run takes, and walking all nodes of a tree would take four
-times as much again. So the rules look for words in the text first, and only the statements of a
-tree, never all its expressions, are gone through.
+Most of a run's time is spent in parsing, and walking all nodes of a tree would take four times as
+long again. So the rules look for words in the text first, and walk only the statements of a tree,
+never all its expressions.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ class UnreadableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the file. References lead upwards only: nothing here needs the collector."""
+    """A function of the file. It refers only to outer objects, so there is no cycle."""
 
     node: FunctionNode
     outer: Function | None
     """The function around it, classes in between left out."""
     owner: ast.ClassDef | None
-    """The class whose method it is."""
+    """The class of which the function is a method."""
 
     @property
     def is_method(self) -> bool:
@@ -122,10 +122,10 @@ class Source:
         self.functions: list[Function] = []
         self.classes: list[Class] = []
         self.handlers: list[tuple[Function, ast.ExceptHandler]] = []
-        """Those that name the exception, with the functions that they stand in."""
+        """The handlers that name the exception, with the functions that contain them."""
         self.raises: list[tuple[Function, ast.Raise]] = []
         self.stores: dict[int, list[ast.Assign | ast.AnnAssign | ast.Expr]] = {}
-        """By the id of a function's node: assignments to attributes and items, and calls."""
+        """Assignments to attributes and items, and calls, by the id of the function's node."""
         self._imports: list[ast.Import | ast.ImportFrom] = []
         self._said: dict[str, bool] = {}
         self._collect()
@@ -136,7 +136,7 @@ class Source:
         return split(self.text)
 
     def says(self, word: str) -> bool:
-        """Whether it stands anywhere in the text: asked for each function, looked for once."""
+        """Whether the text contains the word; the answer is cached, as each function asks."""
         if word not in self._said:
             self._said[word] = word in self.text
         return self._said[word]
@@ -166,7 +166,7 @@ class Source:
 
     @cached_property
     def _places(self) -> list[str]:
-        """By the row: one walk of all functions and classes serves every finding."""
+        """The qualified names by row, from one walk of all functions and classes."""
         every: list[FunctionNode | ast.ClassDef] = [one.node for one in self.functions]
         every += [one.node for one in self.classes]
         places = [""] * (len(self.lines) + 2)
@@ -177,7 +177,7 @@ class Source:
 
     @property
     def is_generated(self) -> bool:
-        """Whether a comment at its head says that a program wrote it: nobody would mend it here."""
+        """Whether a comment at the file's head says that a program wrote it."""
         return (
             _GENERATED.search("".join(self.text.splitlines(keepends=True)[:_HEAD_LINES]))
             is not None
@@ -216,7 +216,7 @@ class Source:
 
     @cached_property
     def qualified(self) -> dict[str, str]:
-        """What imported names stand for: `{"exc_info": "sys.exc_info", "s": "sys"}`."""
+        """The full names of imported names: `{"exc_info": "sys.exc_info", "s": "sys"}`."""
         names: dict[str, str] = {}
         for node in self._imports:
             prefix = f"{node.module}." if isinstance(node, ast.ImportFrom) and node.module else ""
@@ -257,14 +257,14 @@ def split(text: str) -> list[str]:
 
 
 def statements_in(node: ast.AST) -> list[ast.AST]:
-    """The statements, handlers and cases that stand directly in a compound statement."""
+    """The statements, handlers and cases directly in a compound statement."""
     return [child for name in _BODIES for child in getattr(node, name, ())]
 
 
 def own_nodes(
     body: Iterable[ast.AST], is_foreign: Callable[[ast.AST], bool] | None = None
 ) -> Iterator[ast.AST]:
-    """All nodes of a body, but for what is in nodes that are foreign: functions, by default."""
+    """All nodes of a body except those inside foreign nodes, which are functions by default."""
     stack = list(body)
     while stack:
         node = stack.pop()
@@ -278,7 +278,7 @@ def _is_function(node: ast.AST) -> bool:
 
 
 def at(node: ast.stmt | ast.expr, code: str, text: str) -> Violation:
-    """A hit on a node; on the first line only where the node is a whole definition."""
+    """A hit on a node; if the node is a whole definition, on its first line only."""
     row, column = node.lineno, node.col_offset
     if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         words = 6 if isinstance(node, ast.ClassDef) else 4

@@ -1,8 +1,8 @@
 """CYC301: wrappers that hand `*args, **kwargs` to wrappers.
 
-Each layer packs and unpacks the arguments again, shows up in every traceback, and its frame holds
-them for as long as the call takes. One layer may be needed; for a second, `partial(call, x)` made
-once at the outside and a callable without arguments do.
+Each layer packs and unpacks the arguments again, appears in every traceback, and its frame holds
+the arguments for as long as the call takes. One layer may be needed. Instead of a second one, make
+`partial(call, x)` once at the outside, and pass a callable without arguments.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Layer:
 
     function: Function
     target: str
-    """The dotted name of what it calls with them."""
+    """The dotted name of the callable that gets them."""
     handed: frozenset[str]
-    """The names that it hands on beside them."""
+    """The names that are passed on in addition to them."""
 
 
 def check(source: Source) -> Iterator[Violation]:
@@ -46,7 +46,7 @@ def check(source: Source) -> Iterator[Violation]:
 
 
 def _upper(layers: list[Layer], by_name: dict[str, Layer], known: set[int]) -> list[Layer]:
-    """The layers that lie on others, which lie on a call of what was given."""
+    """The layers that pass a callable on to a known layer; each found layer becomes known."""
     found: list[Layer] = []
     while True:
         new = [
@@ -63,7 +63,7 @@ def _upper(layers: list[Layer], by_name: dict[str, Layer], known: set[int]) -> l
 
 
 def _names(function: Function) -> list[str]:
-    """How a function is called from inside its module."""
+    """The names by which its module can call a function."""
     node = function.node
     if function.owner is not None:
         return [f"{base}.{node.name}" for base in ("self", "cls", function.owner.name)]

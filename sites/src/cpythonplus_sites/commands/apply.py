@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 COMMAND = "cpythonplus-sites apply"
 LEAST_TRIAL_S, MOST_TRIAL_S = 1, 24 * 3600
 MOST_TRIES, TRY_S = 4, 6.0
-"""Addresses, and seconds for each: a handshake without an answer is repeated after 5 s."""
+"""The number of addresses, and seconds for each: an unanswered handshake is repeated after 5 s."""
 
 ON_TRIAL = """\
 on trial for {0} s: cpythonplus-sites confirm keeps it, or else the file from before comes back
@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _need_a_file_of_its_own(folder: HostFolder, options: argparse.Namespace) -> None:
-    """Raise UsageError for the copy in the host folder: that is what a trial goes back to."""
+    """Raise UsageError if the file is the copy in the host folder: a trial goes back to that."""
     path = common.path_of_file(options)
     if path.resolve() == folder.sites_path.resolve():
         raise UsageError(
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
             need_root("apply")
             if options.confirm:
                 _need_a_file_of_its_own(gateway.folder, options)
-            if options.endpoints_only:  # the timer, whose unit is there: links are to go on
+            if options.endpoints_only:  # the timer, whose unit exists: links must not stop
                 return _follow(gateway, options)
             gateway.folder.check()
             need_trusted_program(Machine(), options)
@@ -127,7 +127,7 @@ def main(words: list[str]) -> int:
 
 
 def go_back(folder: HostFolder, *, no_systemd: bool) -> int:
-    """End a trial: apply the file from before, or take down what had none."""
+    """End a trial: apply the file from before, or take everything down if there was none."""
     found = confirming.trial(Machine(), folder)
     words = ["--yes", "--host-dir", str(folder.path)] + ["--no-systemd"] * no_systemd
     if found is not None and not found.has_before:
@@ -147,21 +147,21 @@ def _is_late(gateway: Gateway) -> bool:
 
 
 def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
-    """What the timer does. Tells on standard error, which is its journal, what it changes."""
+    """Run as the timer; changes are reported on standard error, which goes to the journal."""
     if _is_late(gateway):
         return go_back(gateway.folder, no_systemd=options.no_systemd)
     while (status := _follow_once(gateway, options)) is None:
-        gateway = find(options)  # what was heard is old by now, and so may be the file
+        gateway = find(options)  # the result of the look is old by now, and so may be the file
     return status
 
 
 def _follow_once(gateway: Gateway, options: argparse.Namespace) -> int | None:
-    """None where another run had to be waited for."""
+    """Look and apply once; returns the status, or None if it had to wait for another run."""
     machine = Machine()
-    heard = watch(machine, gateway.network, gateway.wanted)  # it takes seconds: without the lock
+    heard = watch(machine, gateway.network, gateway.wanted)  # takes seconds: without the lock
     outcome: Outcome | None = Outcome(())
     if heard.switches:
-        # Before a name is looked up: where UDP is blocked, that may take all of its time.
+        # Routes switch before names are looked up: if UDP is blocked, a look-up may time out.
         unknown: Addresses = dict.fromkeys(endpoint_hosts(gateway.wanted), ())
         outcome = _follow_with(gateway, options, heard, unknown)
     if heard.calls:
@@ -186,9 +186,9 @@ def _follow_once(gateway: Gateway, options: argparse.Namespace) -> int | None:
 
 
 def _alive(machine: Machine, gateway: Gateway) -> list[str]:
-    """The neighbours to which something can be sent without a new session.
+    """The neighbours to which packets can be sent without a new session.
 
-    One over WireGuard with keepalive = 0 is left in peace while nobody uses it.
+    An unused link over WireGuard with keepalive = 0 is not woken up.
     """
     fresh = _fresh(machine)
     wanted = gateway.wanted
@@ -199,7 +199,7 @@ def _alive(machine: Machine, gateway: Gateway) -> list[str]:
 def _follow_with(
     gateway: Gateway, options: argparse.Namespace, heard: Heard, addresses: Addresses
 ) -> Outcome | None:
-    """Nothing is done, and None returned, where another run had to be waited for."""
+    """Apply under the lock; do nothing and return None if it had to wait for another run."""
     with only_one(gateway.folder.path, tell=_say) as had_to_wait:
         if had_to_wait:
             return None
@@ -224,7 +224,7 @@ def _at_once(gateway: Gateway, options: argparse.Namespace) -> int:
 
 
 def _after_asking(gateway: Gateway, options: argparse.Namespace) -> int:
-    """Nothing is locked while a person thinks: the timer would fail every minute."""
+    """Ask, then apply. The lock is not held while a person thinks: the timer would fail."""
     while True:
         addresses = resolved(Machine(), gateway.wanted)
         found = _planned(gateway, options, addresses)
@@ -255,7 +255,7 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
         _end_trial(machine, gateway)
     outcome = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
     if outcome.is_good and await_sessions(machine, wanted):
-        # Another gateway changes its key, and the session with the new one is there now.
+        # Another gateway changes its key, and there is a session with the new key now.
         more = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
         outcome = replace(more, done=(*outcome.done, *more.done))
     if outcome.failed is None and not (systemd and machine.exists(SYSTEMD_RUNS)):
@@ -272,7 +272,7 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
 def _try_addresses(
     machine: Machine, wanted: Wanted, network: Network, addresses: Addresses
 ) -> None:
-    """Try all addresses of silent sites once: without systemd no timer goes on with it."""
+    """Try all addresses of silent sites once: without systemd, no timer tries them later."""
     peers = [peer for tunnel in wanted.tunnels for peer in tunnel.peers]
     found = {x.public_key: sum(len(addresses.get(y.host, ())) for y in x.endpoints) for x in peers}
     several = {key for key, count in found.items() if count > 1}
@@ -300,13 +300,13 @@ def _is_going_back(options: argparse.Namespace) -> bool:
 
 
 def _begin_trial(machine: Machine, gateway: Gateway, options: argparse.Namespace) -> None:
-    """The process that waits is started before anything is changed: this process may be cut off."""
+    """Start the process that waits, before any change: this process may be cut off by it."""
     confirming.begin(machine, gateway.folder, options.confirm)
     words = [*program(), "confirm", "--wait", "--host-dir", str(gateway.folder.path)]
     if options.no_systemd or not machine.exists(SYSTEMD_RUNS):
         machine.start([*words, "--no-systemd"])
     else:
-        # Of its own unit: what a log-in started may be ended with it.
+        # The process gets its own unit: one in the log-in's session may be killed at its end.
         done = machine.run(["systemd-run", "--quiet", "--collect", "--", *words])
         if done.status != 0:
             machine.start(words)
@@ -320,7 +320,7 @@ def _end_trial(machine: Machine, gateway: Gateway) -> None:
 
 
 def _close(gateway: Gateway, outcome: Outcome) -> int:
-    """Say what was done, and look at the links, which takes seconds: without the lock."""
+    """Report the outcome, and look at the links; that takes seconds, so the lock is not held."""
     show(result(gateway.site.name, outcome, again=COMMAND))
     if outcome.failed is not None:
         return NOT_AS_IT_SHOULD_BE_STATUS

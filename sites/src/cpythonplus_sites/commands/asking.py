@@ -1,4 +1,4 @@
-"""What changes a gateway asks first; `--yes` is the answer of whoever cannot be asked."""
+"""The question before a gateway is changed; `--yes` answers it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def add_yes(parser: argparse.ArgumentParser) -> None:
 
 
 def agreed() -> bool:
-    """Ask. Raises UsageError where there is nobody to ask."""
+    """Ask. Raises UsageError if there is nobody to ask."""
     if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError("no terminal to ask for confirmation; --yes carries out the plan")
     try:

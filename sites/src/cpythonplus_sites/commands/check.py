@@ -1,4 +1,4 @@
-"""`cpythonplus-sites check`: everything that is wrong with a site file, and what looks wrong."""
+"""`cpythonplus-sites check`: the problems of a site file, and what looks like a mistake."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print problems, else warnings. The status is that of wrong input where there are problems."""
+    """Print problems, else warnings. If there are problems, the status is that of wrong input."""
     path = path_of_file(options)
     try:
         file = open_file(path)

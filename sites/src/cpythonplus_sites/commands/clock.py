@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def call(words: list[str]) -> int:
-    """Do the same; raises UsageError for wrong ones."""
+    """Carry out the arguments. Raises UsageError for wrong ones."""
     if not words or words[0] in ("-h", "--help"):
         return show(HELP)
     restrain_umask()
@@ -122,7 +122,7 @@ def _uninstall(words: list[str]) -> int:
 
 
 def _status(words: list[str]) -> int:
-    """What the script says, then what is installed and what else sets the clock."""
+    """Print the script's status, the state of the installation, and conflicts."""
     status = clock.main(words)
     if status == clock.WRONG_USAGE or "--help" in words or "-h" in words:
         return status
@@ -158,7 +158,7 @@ def _root(options: argparse.Namespace) -> Path:
     try:
         root = Path(options.root).absolute()
         is_folder = root.is_dir()
-    except OSError as error:  # what may not be looked at, or a working folder that is gone
+    except OSError as error:  # permission is denied, or the working folder is gone
         raise UsageError(f"{options.root}: {error.strerror}") from None
     if not is_folder:
         raise UsageError(f"{options.root}: no such folder")

@@ -1,4 +1,4 @@
-"""The entry point of `cpythonplus-clock`: what runs early in a boot imports the script alone."""
+"""The entry point of `cpythonplus-clock`; actions early in a boot import the script alone."""
 
 import sys
 

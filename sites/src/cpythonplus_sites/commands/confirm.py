@@ -1,4 +1,4 @@
-"""`cpythonplus-sites confirm`: keeps what `apply --confirm` has applied on trial, or goes back."""
+"""`cpythonplus-sites confirm`: keeps the file that `apply --confirm` applied, or goes back."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Confirm, or go back; 1 where nothing is on trial."""
+    """Confirm, or go back; returns 1 if nothing is on trial."""
     folder, machine = HostFolder(options.host_dir.absolute()), Machine()
     try:
         with plain_errors():
@@ -62,7 +62,10 @@ def _nothing() -> int:
 
 
 def _wait(machine: Machine, folder: HostFolder, options: argparse.Namespace) -> int:
-    """What `apply --confirm` leaves behind. Another trial meanwhile has a process of its own."""
+    """Wait for the end of the trial, as the process that `apply --confirm` started.
+
+    A later trial has its own process.
+    """
     mine = confirming.trial(machine, folder)
     while True:
         found = confirming.trial(machine, folder)

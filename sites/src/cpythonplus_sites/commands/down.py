@@ -49,9 +49,9 @@ def main(words: list[str]) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show what goes, ask, and take it down."""
+    """Show the plan, ask, and take the links down."""
     if options.file is None:
-        # Not ./sites.toml: what is there was made from the copy that `apply` left.
+        # Not ./sites.toml: the links were made from the copy that `apply` left.
         copy = Path(options.host_dir) / "sites.toml"
         options.file = copy if copy.exists() else None
     try:

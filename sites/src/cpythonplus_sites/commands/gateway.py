@@ -1,4 +1,4 @@
-"""What plan, apply and status share: which site this is, and what it needs."""
+"""The common part of plan, apply and status: this host's site, and its wanted state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Gateway:
-    """This host as the site file means it."""
+    """This host as the site file describes it."""
 
     network: Network
     site: Site
@@ -53,7 +53,7 @@ def plain_errors() -> Iterator[None]:
 
 
 def find(options: argparse.Namespace) -> Gateway:
-    """Read the file and this host's keys; touches nothing. Raises what `plain_errors` turns."""
+    """Read the file and this host's keys; changes nothing. Raises the errors of `plain_errors`."""
     path = common.path_of_file(options)
     network = load(path)
     folder = HostFolder(Path(options.host_dir).absolute())
@@ -104,7 +104,7 @@ def _want(
 
 
 def _remarks(network: Network, site: Site, folder: HostFolder, text: str) -> tuple[str, ...]:
-    """The changes that the file makes to the network that was applied here last, in words."""
+    """The changes from the network that was applied here last to the file, in words."""
     machine = Machine()
     try:
         if machine.read(folder.sites_path) in (None, text):
@@ -118,7 +118,7 @@ def _remarks(network: Network, site: Site, folder: HostFolder, text: str) -> tup
 
 
 def _before(keys: Keys, host: Host, folder: HostFolder) -> Record:
-    """Return what a version without a record has set up here, by its copy of the file."""
+    """Return the record of a version that kept none, by its copy of the file."""
     if folder.record_path.exists() or not folder.sites_path.exists():
         return NOTHING
     try:
@@ -132,7 +132,7 @@ def _before(keys: Keys, host: Host, folder: HostFolder) -> Record:
 
 
 def add_tune(parser: argparse.ArgumentParser) -> None:
-    """Add the option that `tuning_files` looks at."""
+    """Add the option that `tuning_files` reads."""
     add = parser.add_argument
     add(
         "--tune",
@@ -142,7 +142,7 @@ def add_tune(parser: argparse.ArgumentParser) -> None:
 
 
 def add_no_systemd(parser: argparse.ArgumentParser) -> None:
-    """Add the option for hosts, and tests, where systemd is not to be asked."""
+    """Add the option for hosts, and tests, on which systemd is not used."""
     add = parser.add_argument
     add("--no-systemd", action="store_true", help="do not use systemd, as on hosts without it")
 
@@ -150,7 +150,7 @@ def add_no_systemd(parser: argparse.ArgumentParser) -> None:
 def tuning_files(
     network: Network, options: argparse.Namespace, machine: Machine
 ) -> tuple[PlainFile, ...]:
-    """The kernel parameters for a long way, where they are asked for."""
+    """The file of kernel parameters for long distances, if the option asks for it."""
     if not getattr(options, "tune", False):
         return ()
     values = tuning.values(tuning.current(machine))
@@ -166,7 +166,7 @@ def _site(network: Network, folder: HostFolder, name: str | None, path: Path) ->
     if all(site.name != name for site in network.sites):
         known = ", ".join(site.name for site in network.sites)
         raise UsageError(f"{path}: there is no site {name!r}; there are {known}")
-    # With another site's key the far ends would refuse this one without a word.
+    # With another site's key, the far ends would drop this site's packets silently.
     if found is None or found.name != name:
         raise UsageError(f"the key in {folder.path} is not that of site {name!r} in {path}")
     return found
@@ -186,7 +186,7 @@ def _preshared(network: Network, folder: HostFolder) -> Callable[[str, str], str
 
 
 def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
-    """Raise UsageError where root would run, every minute, what somebody else can change."""
+    """Raise UsageError if the timer would run, as root, a program that others can change."""
     if options.no_systemd or not machine.exists(SYSTEMD_RUNS):
         return  # no unit is written
     found = foreign_hand()
@@ -201,7 +201,7 @@ def need_trusted_program(machine: Machine, options: argparse.Namespace) -> None:
 def agreement_of(
     machine: Machine, gateway: Gateway, sites: Iterable[str] | None = None
 ) -> Agreement:
-    """Exchange with neighbours which site file is applied; best effort.  sites: by default all."""
+    """Exchange digests of the applied file with neighbours; best effort.  sites: by default all."""
     network, name = gateway.network, gateway.site.name
     if sites is None:
         sites = [link.other(name) for link in network.links_of(name)]

@@ -15,7 +15,7 @@ from cpythonplus_sites.terminal import UsageError, show
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MODE = 0o644  # there are only public keys in it
+MODE = 0o644  # the file has public keys only
 LEAST_SITES = 2
 LONGEST_NAME = values.INTERFACE_LENGTH - len("wg-")
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _reader(read: Callable[[object], object]) -> Callable[[str], object]:
-    """A reader of the file's values for an option."""
+    """A converter for an option, from a reader of the file's values."""
 
     def convert(text: str) -> object:
         try:
@@ -84,7 +84,7 @@ def _names(text: str) -> tuple[object, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the file. Raises UsageError where one is there, or none can be."""
+    """Write the file. Raises UsageError if it exists, or cannot be written."""
     path: Path = options.file
     if not options.force and os.path.lexists(path):
         raise UsageError(f"{path} already exists; --force replaces it")

@@ -1,4 +1,4 @@
-"""`cpythonplus-sites keygen`: makes the keys of this host, which stay on it."""
+"""`cpythonplus-sites keygen`: makes the keys of this host; private ones do not leave it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Make what is missing and print the public halves."""
+    """Make the missing keys and print their public halves."""
     folder = HostFolder(options.host_dir)
     with plain_errors():
         if options.show_secret:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         path = common.path_of_file(options) if options.site is not None else None
         with folder.locked():
             if path is not None:
-                # Before a key that is in use is replaced by one that nobody can be told of.
+                # Try it before a key in use is replaced: the file must be able to take the new one.
                 own = folder.public_key() or keys.public_key(keys.new_private_key())
                 change_keys(path, options.site, {"public_key": own}, only_try=True)
             changes = _make(folder, options)
@@ -87,7 +87,7 @@ def _gateway_key(folder: HostFolder, *, replace: bool) -> str:
         if folder.next_key() is not None:
             raise UsageError("this gateway's key is being changed; see cpythonplus-sites rotate")
         key = keys.new_private_key()
-        public = keys.public_key(key)  # without wg there is to be no key that cannot be told of
+        public = keys.public_key(key)  # fails without wg, before the key is written
         write_key(folder.private_key_path, key)
         _tell(f"created {folder.private_key_path}")
         return public
@@ -139,7 +139,7 @@ def _read_secret_from(source: str) -> str:
 
 
 def _asked() -> str:
-    """The line on standard input; a person is asked for it, and it is not shown."""
+    """The line on standard input; on a terminal it is prompted for and not echoed."""
     if sys.stdin is None:
         return ""
     if not sys.stdin.isatty():
@@ -162,5 +162,5 @@ def _show_secret(folder: HostFolder) -> int:
 
 
 def _tell(message: str) -> None:
-    # Standard output has the public keys alone.
+    # Only the public keys go to standard output.
     print(visible(message), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What keygen and rotate share: keys in the site file, and errors as one line each."""
+"""The common part of keygen and rotate: keys in the site file, and errors as one line each."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def change_keys(
     revision: int | None = None,
     only_try: bool = False,
 ) -> None:
-    """Set keys of a site in the file, all or none; None takes one away.
+    """Set keys of a site in the file, all or none; None removes one.
 
-    revision: set with them, for a file that says again what an earlier one said.
+    revision: set together with them, if the file is again the same as an earlier one.
     """
     changes: dict[str, Value] = {f"sites.{site}.{key}": value for key, value in values.items()}
     if revision is not None:

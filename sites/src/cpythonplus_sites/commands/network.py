@@ -1,4 +1,4 @@
-"""What actions share that only read the site file."""
+"""The common part of the actions that only read the site file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def site_called(network: Network, name: str) -> Site:
-    """The site of that name. Raises UsageError where there is none."""
+    """The site of that name. Raises UsageError if there is none."""
     from cpythonplus_sites.terminal import suggestion
 
     try:

@@ -39,7 +39,7 @@ def add_host_dir(parser: argparse.ArgumentParser) -> None:
 
 
 def path_of_file(options: argparse.Namespace) -> Path:
-    """The site file that the options mean. Raises UsageError where there is none."""
+    """The site file that the options name. Raises UsageError if there is none."""
     if options.file is not None:
         return Path(options.file)
     here, host = Path("sites.toml"), Path(options.host_dir) / "sites.toml"
@@ -50,7 +50,7 @@ def path_of_file(options: argparse.Namespace) -> Path:
 
 
 def _is_there(path: Path) -> bool:
-    """Whether there is something; what may not be looked at is, and reading it says why not."""
+    """Whether the file exists; also true if permission is denied: reading it reports that."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -13,7 +13,7 @@ NOT_AS_IT_SHOULD_BE_STATUS = 1
 
 
 def result(name: str, outcome: Outcome, *, again: str) -> str:
-    """The steps done, and where it stopped.  again: the command that continues from there."""
+    """The steps done, and the failed one.  again: the command that continues from there."""
     count = len(outcome.done)
     done = f"{count} step{'s' * (count != 1)} done"
     is_idle = not count and not outcome.missed

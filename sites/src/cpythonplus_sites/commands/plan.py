@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Show what `apply` would do; 1 where that is anything."""
+    """Show what `apply` would do; returns 1 if there is a step or an obstacle."""
     with plain_errors():
         gateway = find(options)
         need_root("plan")
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def as_json(found: Plan) -> dict[str, object]:
-    """A plan for programs; nothing secret is in it."""
+    """A plan for programs; it has no secrets."""
     return {
         "steps": [step.as_json() for step in found.steps],
         "obstacles": list(found.obstacles),
@@ -78,5 +78,5 @@ def line(step: Step) -> str:
 
 
 def remarks(obstacles: tuple[str, ...], notes: tuple[str, ...]) -> list[str]:
-    """What is not right and not ours to change, and what was left as it is."""
+    """The lines for obstacles, which are not ours to change, and for notes."""
     return [*(f"  ! {each}" for each in obstacles), *(f"  - {each}" for each in notes)]

@@ -1,4 +1,4 @@
-"""`cpythonplus-sites render`: the files of a gateway, to look at or to carry there by hand."""
+"""`cpythonplus-sites render`: the files of a gateway, to read or to copy there by hand."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _one(options: argparse.Namespace, network: Network) -> int:
 def _site_and_host(
     options: argparse.Namespace, network: Network, folder: HostFolder
 ) -> tuple[Site, Host]:
-    """Secrets go into the files of this host's own site only."""
+    """The site to render, and the host's values, which have secrets only for its own site."""
     own = folder.site_in(network)
     site = own if options.site is None else site_called(network, options.site)
     if site is None:
@@ -108,7 +108,7 @@ def _called(files: Sequence[RenderedFile], name: str) -> RenderedFile:
 
 
 def _write(folder: Path, files: Sequence[RenderedFile], readme: str) -> None:
-    """All below `folder`, which only its owner may enter where it is new."""
+    """Write all files below `folder`; if it is new, only its owner may enter it."""
     make_folder(folder, PRIVATE_FOLDER_MODE)
     for file in files:
         path = folder / file.path.relative_to("/")

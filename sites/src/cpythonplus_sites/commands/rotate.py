@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 NOT_YET_STATUS = 1
 PATIENCE_S = 15
-"""A handshake that gets no answer is repeated every 5 s."""
+"""A handshake without an answer is repeated every 5 s."""
 
 STEPS = {
     "begin": key_change.begin,
@@ -45,7 +45,7 @@ MEANS = {
     "finish": "forgets how the change was made, and removes the second interface",
     "abort": "goes back to the old key",
 }
-"""What a step does, for whoever is asked."""
+"""The effect of each step, for the question before it."""
 
 _THEN = "give {file} to the other gateways, run cpythonplus-sites apply on each, then here:"
 AFTER = {
@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         ready = options.force or _others_are_ready(options, folder, network, site, apply)
         if not ready:
             return NOT_YET_STATUS
-        # The file says again what the one before `begin` said, and must not count as that old one.
+        # The file is again the same as before `begin`, but must not count as that older file.
         revision = network.revision + 1 if options.step == "abort" else None
         try:
             with folder.locked():
@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_port(machine: Machine, site: Site) -> None:
-    """Raise UsageError where the second interface could not listen: nothing has begun yet."""
+    """Raise UsageError if the second interface could not listen; nothing has begun yet."""
     port, interface = second_port(site), carries(site, spare=True)
     ours = tunnels(machine).get(interface)
     if port in udp_ports(machine) and (ours is None or ours.listen_port != port):
@@ -117,10 +117,10 @@ def _check_port(machine: Machine, site: Site) -> None:
 
 
 def _is_over(folder: HostFolder, network: Network, site: Site) -> bool:
-    """Whether there is nothing to finish, also of a `finish` that was interrupted.
+    """Whether there is nothing to finish, not even after an interrupted `finish`.
 
-    That may have left a key, or the second interface, which is also there while another site
-    changes its key.
+    An interrupted `finish` may have left a key, or the second interface, which also exists while
+    another site changes its key.
     """
     keys_left = any(path.exists() for path in (folder.next_key_path, folder.aborted_key_path))
     if keys_left or key_change.stage_here(folder, site) != "idle":
@@ -132,7 +132,7 @@ def _is_over(folder: HostFolder, network: Network, site: Site) -> bool:
 
 
 def _agreed(path: Path, options: argparse.Namespace, site: Site) -> bool:
-    """Say what the step does, and what else the file changes here, as it is applied with it."""
+    """Show the step's effect and the file's other changes here, which it applies too, and ask."""
     show(f"{site.name}: rotate {options.step} {MEANS[options.step]}, and applies {path} here\n")
     found = _planned(options)
     if found.steps:
@@ -172,7 +172,7 @@ def _others_are_ready(
             return True
         if time.monotonic() > deadline:
             break
-        # Our own routes move only to sessions that are alive, so they may need more than one go.
+        # Our own routes move only to sessions that are alive, so more than one apply may be needed.
         if _planned(options).steps and apply() != 0:
             return False
     for name, why in waiting.items():

@@ -35,7 +35,7 @@ ACTIONS: dict[str, str] = {
     "inventory": "print the gateways as an Ansible inventory",
     "tune": "print kernel parameters for faster streams over long distances",
 }
-"""What there is, in the order of use; `X` stands in the module `X` beside this one."""
+"""The actions, in the order of use; action `X` is in the module `X` beside this one."""
 
 INTERRUPTED_STATUS = 130
 COMMAND = "cpythonplus-sites"
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def call(words: list[str]) -> int:
-    """Do the same; raises UsageError for wrong ones."""
+    """Carry out the arguments. Raises UsageError for wrong ones."""
     if not words or words[0] in ("-h", "--help"):
         return show(HELP.format(actions="\n".join(f"  {n:<10}{t}" for n, t in ACTIONS.items())))
     if words[0] == "--version":
@@ -83,7 +83,7 @@ def _version() -> str:
 
     try:
         return version(COMMAND)
-    except PackageNotFoundError:  # a copy of the folder
+    except PackageNotFoundError:  # the package was copied, not installed
         return "of an unknown version"
 
 
@@ -99,7 +99,7 @@ def _carry_out(action: str, arguments: list[str]) -> int:
         print(error, file=sys.stderr)
         return USAGE_STATUS
     except ModuleNotFoundError as error:
-        if error.name != "tomli":  # a dependency below Python 3.11 alone
+        if error.name != "tomli":  # a dependency only before Python 3.11
             raise
         raise UsageError("requires tomli before Python 3.11; pip install tomli") from None
     except KeyboardInterrupt:

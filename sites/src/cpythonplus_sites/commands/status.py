@@ -1,4 +1,4 @@
-"""`cpythonplus-sites status`: whether the other sites are reached."""
+"""`cpythonplus-sites status`: whether the other sites can be reached."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NOT_APPLIED = (
     "{0} is not the file that is applied here; cpythonplus-sites plan shows the differences\n"
 )
 HOST = ("host",)
-"""A column for sites that name a host to be asked."""
+"""The column for sites that name a probe host."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def _count(text: str) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge every other site; 1 where one is not reached."""
+    """Judge every other site; returns 1 if one is not reached."""
     with plain_errors():
         gateway = find(options)
         need_root("status")
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def table(found: Sequence[Reach]) -> str:
-    """For people: a line for each site, and below what is likely wrong."""
+    """The table for people: a line for each site, and the probable causes below."""
     if not found:
         return "there is no other site\n"
     has_hosts = any(reach.host is not None for reach in found)
@@ -103,9 +103,9 @@ def table(found: Sequence[Reach]) -> str:
 
 
 def said(found: Sequence[Reach], *, brief: bool = False) -> list[str]:
-    """What is wrong with each site, and on which side; where nothing is, that it is reached.
+    """The lines for each site: cause and side of a fault, or that it is reached.
 
-    brief: without the last.
+    brief: without the lines that say that a site is reached.
     """
     lines = []
     for reach in found:
@@ -146,7 +146,7 @@ def _ping(ping: Ping | None) -> str:
 
 
 def _large(ping: Ping | None) -> str:
-    """Whether one packet of full size came back; where a router said that it is too large: so."""
+    """`pass` if a packet of full size came back; `smaller` if a router said it is too large."""
     if ping is None:
         return "-"
     return "pass" if ping.received else "smaller" if ping.told else "lost"

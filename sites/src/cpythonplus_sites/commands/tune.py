@@ -1,4 +1,4 @@
-"""`cpythonplus-sites tune`: kernel parameters for streams over a long way, for any host."""
+"""`cpythonplus-sites tune`: kernel parameters for streams over long distances, for any host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the action's own options: it has none, and changes nothing."""
+    """Add the action's options: it has none."""
     parser.epilog = (
         f"Put it into {tuning.FOLDER} on the hosts at both ends, then run sysctl --system. "
         "On a gateway, cpythonplus-sites apply --tune does this."

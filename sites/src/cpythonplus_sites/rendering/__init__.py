@@ -1,4 +1,4 @@
-"""What is made from a network's model: files for its gateways, a diagram, an inventory. No I/O."""
+"""Texts made from a network's model: files for its gateways, a diagram, an inventory. No I/O."""
 
 from cpythonplus_sites.rendering.files import (
     ROUTE_PROTOCOL,

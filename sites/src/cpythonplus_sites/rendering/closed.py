@@ -1,17 +1,18 @@
-"""What keeps packets for other sites from leaving in clear text: routes that refuse them.
+"""The `unreachable` routes, which keep packets for other sites from leaving in clear text.
 
-A tunnel's routes go with its interface: at `wg-quick down`, when wireguard-go is killed; and they
-are not there yet when the network comes up at boot. The default route would then take what is meant
-for another site, to the provider. So each LAN of another site, and the range of the tunnels'
+A tunnel's routes disappear with its interface: at `wg-quick down`, or when wireguard-go is killed;
+and they do not exist yet when the network comes up at boot. The default route would then send
+packets for another site to the provider. So each LAN of another site, and the range of the tunnels'
 addresses, has an `unreachable` route too, with a metric that loses against every other: it needs no
-interface, and whoever sends is told at once (ICMP). A route of other software still wins.
+interface, and the sender gets an ICMP error at once. A route of other software still wins.
 
-So have the LANs of this site: what comes out of a tunnel for a LAN that is not connected would go
-on to the provider, decrypted. A LAN may be a part of a network that the gateway has a route to; a
-refusal of that part alone would hide the route, so the whole network gets one (`own_subnets`).
+The LANs of this site have such routes, too: packets out of a tunnel for a LAN that is not connected
+would go to the provider, decrypted. A LAN may be a part of a network that the gateway has a route
+to; a refusal of that part alone would hide the route, so the whole network gets one
+(`own_subnets`).
 
-Rejected: `reject` in our table of nftables would also hit where the user has such a route on
-purpose, and is gone whenever somebody flushes the ruleset.
+Rejected: `reject` in our nftables table, which would also reject packets for a route that the user
+has on purpose, and which is gone whenever somebody flushes the ruleset.
 """
 
 from __future__ import annotations
@@ -31,28 +32,28 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site, Subnet
 
 PROTOCOL = 2
-"""That of the kernel's own routes, not the one of ours: systemd-networkd removes routes without an
-interface that it did not set (ManageForeignRoutes=, networkd.conf(5)), at its start and whenever it
-configures an interface, as at boot or when a cable is plugged in again. It leaves these alone. Ours
-are told by their type and their metric."""
+"""The protocol of the kernel's own routes, not ours: systemd-networkd removes foreign routes that
+have no interface (ManageForeignRoutes=, networkd.conf(5)), at its start and whenever it configures
+an interface, as at boot or when a cable is plugged in again. It leaves the kernel's routes alone.
+Our routes are recognised by their type and their metric."""
 
 LEAST_METRIC = 2_000_000_000
-"""Far behind what network managers give (20,000 at most), and below 2**31."""
+"""A metric far above those of network managers (at most 20,000), and below 2**31."""
 
 _SPREAD = 99_999_989
-"""A prime: different names of networks nearly always leave different remainders."""
+"""A prime modulus: different names of networks nearly always have different remainders."""
 
 
 PARTS_PREFIX = 3
-"""Up to this length a prefix is a part of a default route, as 0.0.0.0/1 and 2000::/3 are."""
+"""The length up to which a prefix is a part of a default route, as 0.0.0.0/1 and 2000::/3."""
 
 _REFUSED = re.compile(r"^route replace unreachable (\S+) ", re.MULTILINE)
 
 
 def metric(network: Network) -> int:
-    """The metric of the network's `unreachable` routes: those of another one have another.
+    """The metric of the network's `unreachable` routes, which differs between networks.
 
-    Such a route has no interface by which one could tell whose it is.
+    Such a route has no interface that shows its network.
     """
     return LEAST_METRIC + int.from_bytes(network.name.encode(), "big") % _SPREAD
 
@@ -60,9 +61,9 @@ def metric(network: Network) -> int:
 def subnets(network: Network, site: Site, own: Iterable[Subnet] = ()) -> tuple[Subnet, ...]:
     """Return the networks that must leave the gateway of `site` by no default route.
 
-    Those of a site that has no key yet are among them.
+    The networks of a site without a key are included.
 
-    own: what `own_subnets` found, instead of the site's LANs.
+    own: the result of `own_subnets`, instead of the site's LANs.
     """
     lans = [lan for other in network.sites if other.name != site.name for lan in other.lans]
     return tuple(dict.fromkeys((*lans, network.tunnel, *(own or site.lans))))
@@ -71,10 +72,10 @@ def subnets(network: Network, site: Site, own: Iterable[Subnet] = ()) -> tuple[S
 def own_subnets(
     site: Site, routes: Sequence[LiveRoute], lan_device: str | None, before: str
 ) -> tuple[Subnet, ...]:
-    """Return the networks to refuse for the site's own LANs: for each, the one it is routed by.
+    """Return the networks to refuse for the site's own LANs: for each, the network of its route.
 
-    lan_device: the interface with the gateway's address.  before: the batch of an earlier run. What
-    stands there stays while the LAN is not connected, unless its interface tells otherwise.
+    lan_device: the interface with the gateway's address.  before: the batch of an earlier run. Its
+    networks are kept while the LAN is not connected, unless its interface shows another one.
     """
     batch = [ip_network(text) for text in _REFUSED.findall(before)]
     return tuple(_around(lan, routes, lan_device, batch) for lan in site.lans)
@@ -91,7 +92,7 @@ def _around(
 
 
 def is_way(route: LiveRoute, lan: Subnet) -> bool:
-    """Whether a route leads to a LAN, and is no default one: that may be cut in parts."""
+    """Whether a route leads to a LAN, and is neither a default route nor a part of one."""
     is_default = route.subnet.prefixlen <= PARTS_PREFIX
     return route.kind == "unicast" and not is_default and contains(route.subnet, lan)
 
@@ -106,7 +107,7 @@ def contains(subnet: Subnet, part: Subnet) -> bool:
 
 
 def route_arguments(subnet: Subnet, metric: int) -> str:
-    """What follows `ip route replace` or `del`."""
+    """The arguments of `ip route replace` or `del` for an `unreachable` route."""
     return f"unreachable {subnet} proto {PROTOCOL} metric {metric}"
 
 
@@ -116,7 +117,7 @@ def batch_path(network: Network, host: Host) -> PurePosixPath:
 
 
 def batch(network: Network, site: Site, host: Host) -> RenderedFile:
-    """The routes, for `ip -batch`."""
+    """The file of the routes, for `ip -batch`."""
     own = metric(network)
     found = subnets(network, site, host.own_subnets)
     lines = [f"route replace {route_arguments(each, own)}" for each in found]
@@ -124,9 +125,9 @@ def batch(network: Network, site: Site, host: Host) -> RenderedFile:
 
 
 def unit(network: Network, host: Host) -> RenderedFile:
-    """Sets the routes before the network comes up. Nothing takes them away when it is stopped.
+    """The unit that sets the routes before the network comes up. A stop does not remove them.
 
-    What one line cannot set, as IPv6 on a kernel without it, must not hold up the boot.
+    A line that fails, as for IPv6 on a kernel without it, must not hold up the boot.
     """
     name = word(network.name)
     text = f"""\

@@ -1,4 +1,4 @@
-"""What rendering takes and gives: the host's own values, files, and words that are safe in them."""
+"""The input and output of rendering: the host's values, files, and words that are safe in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Subnet
 
 ROUTE_PROTOCOL = 99
-"""`proto` of every route that is set for a network, so that ours are told from the user's."""
+"""The `proto` of every route that we set for a network, which distinguishes it from the user's."""
 
 HOST_FOLDER = PurePosixPath("/etc/cpythonplus/sites")
 IPV4, IPV6 = 4, 6
@@ -32,13 +32,13 @@ class RenderingError(ValueError):
 
 @dataclass(frozen=True)
 class Host:
-    """What a gateway knows of itself, beside the shared file.
+    """The values of a gateway that are not in the shared file.
 
-    private_key, preshared_keys (by the peer's site): base64; without them the files that carry
-    them are for reading only, and no secret is in any file.  program: how units call cpythonplus.
-    advertised: interfaces whose default route comes from router advertisements of IPv6.
-    own_subnets: what is refused while a LAN of its own is not connected; empty: its LANs.
-    Raises RenderingError where `folder` is no plain absolute path: it goes into units as it is.
+    private_key, preshared_keys (by the peer's site): base64; without them no file has a secret, and
+    the files that need one cannot be used as they are.  program: the command of cpythonplus in
+    units.  advertised: interfaces whose default route comes from IPv6 router advertisements.
+    own_subnets: the networks to refuse while an own LAN is not connected; empty: its LANs.
+    Raises RenderingError if `folder` is no plain absolute path: units contain it unquoted.
     """
 
     folder: PurePosixPath = HOST_FOLDER
@@ -55,7 +55,7 @@ class Host:
 
 @dataclass(frozen=True)
 class RenderedFile:
-    """A file as it is to lie on the gateway. secret: only root may read it."""
+    """A file for the gateway. secret: only root may read it."""
 
     path: PurePosixPath
     text: str = field(repr=False)
@@ -64,10 +64,10 @@ class RenderedFile:
 
 
 def word(text: object) -> str:
-    """The text, which goes into a file that a shell, wg, ssh or systemd reads as root.
+    """The text, for a file that a shell, wg, ssh or systemd reads as root.
 
-    Raises RenderingError where it is more than a plain word. The file's checks refuse such values
-    before; a network that was made otherwise must not be a way to run commands as root either.
+    Raises RenderingError if it is not a plain word. The checks of the site file have refused such
+    values before, but a network that was made in another way must not run commands as root either.
     """
     found = str(text)
     if not _WORD.fullmatch(found):
@@ -76,7 +76,7 @@ def word(text: object) -> str:
 
 
 def public_ssh_key(text: str) -> str:
-    """Type and base64 of an ssh public key, without its comment. Raises RenderingError."""
+    """The type and base64 of an ssh public key, without its comment. Raises RenderingError."""
     found = " ".join(text.split()[:2])
     if not _KEY.fullmatch(found):
         raise RenderingError(f"{text!r} is not an ssh public key")

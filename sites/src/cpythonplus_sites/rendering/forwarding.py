@@ -1,4 +1,4 @@
-"""What lets a gateway forward between its LAN and the tunnels: sysctl, and a table of nftables."""
+"""The files for forwarding between a gateway's LAN and the tunnels: sysctl, and nftables."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 SYSCTL = PurePosixPath("/etc/sysctl.d")
 HEARD = "heard"
 HEARD_S = 3600
-"""The set with what other gateways told of their files (agreement.py), and how long it counts."""
+"""The set of other gateways' messages about their files (agreement.py), and their lifetime."""
 
 FIRST_PORT, PARTS = 47120, 4
-"""The source ports of such packets; their target ports are the numbers that they tell."""
+"""The source ports of these messages; their target ports are the numbers that they carry."""
 
 MOST_HEARD = 8192
 HEADERS = {IPV4: 40, IPV6: 60}
-"""Bytes of IP and TCP header, by version of IP: MSS = MTU less these."""
+"""The bytes of the IP and TCP headers, by version of IP: MSS = MTU less these."""
 
 
 def sysctl_settings(network: Network) -> dict[str, str]:
@@ -36,12 +36,12 @@ def sysctl_settings(network: Network) -> dict[str, str]:
 
 
 def sysctl_path(network: Network) -> PurePosixPath:
-    """Where the file of sysctl.d lies."""
+    """The path of the file of sysctl.d."""
     return SYSCTL / f"60-cpythonplus-sites-{word(network.name)}.conf"
 
 
 def sysctl(network: Network, host: Host) -> RenderedFile:
-    """The file of sysctl.d. What keeps the default route comes before what would end it."""
+    """The file of sysctl.d: accept_ra, which keeps the default route, comes before forwarding."""
     lines = ["# Forwarding between the LAN and the tunnels."]
     settings = sysctl_settings(network)
     if "net.ipv6.conf.all.forwarding" in settings:
@@ -55,16 +55,16 @@ def sysctl(network: Network, host: Host) -> RenderedFile:
 
 
 def nftables_path(network: Network, host: Host) -> PurePosixPath:
-    """Where the nftables file lies."""
+    """The path of the nftables file."""
     return host.folder / f"{word(network.name)}.nft"
 
 
 def nftables(network: Network, site: Site, host: Host) -> RenderedFile:
     """A table of our own, made anew as one transaction; the user's tables are not touched.
 
-    MSS is clamped in both directions, as the far gateway may run something else. What comes from
-    a tunnel over ssh is held to the far side's subnets, as AllowedIPs do for WireGuard. What other
-    gateways tell of their file is kept in a set, behind that filter.
+    MSS is clamped in both directions, as the far gateway may run other software. Packets from a
+    tunnel over ssh must come from the far side's subnets, as AllowedIPs require for WireGuard.
+    Messages of other gateways about their files are kept in a set, behind that filter.
     """
     table = f"table inet {names.table(network)}"
     filters = [
@@ -123,10 +123,10 @@ def _chain(name: str, hook: str, rules: list[str]) -> str:
 
 
 def _clamping(network: Network, site: Site) -> list[str]:
-    """An MSS is set only where that makes it smaller (nft(8), EXTENSION HEADERS).
+    """The rules that lower the MSS; it is never raised (nft(8), EXTENSION HEADERS).
 
-    Not `tcp flags syn / syn,rst`, as newer versions of nft print it: 0.9.8 (Debian 11) cannot read
-    that.
+    They do not use `tcp flags syn / syn,rst`, which newer versions of nft print: 0.9.8 (Debian 11)
+    cannot read that.
     """
     rules = []
     found = sorted(devices(network, site).items(), key=lambda each: (each[1], each[0]))
@@ -154,7 +154,7 @@ def _heard_set(site: Site) -> str:
 
 
 def _heard_chain(network: Network, site: Site) -> str:
-    """Also from the second interface of a change of keys."""
+    """The chain that collects the messages, also from the second interface of a change of keys."""
     own = list(devices(network, site))
     own += [spare_interface(site.interface)] if word(site.interface) in own else []
     quoted = ", ".join(f'"{name}"' for name in own)

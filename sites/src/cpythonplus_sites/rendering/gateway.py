@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def render(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]:
-    """Everything that is to lie on the gateway of `site`, in the order of their paths.
+    """All files for the gateway of `site`, in the order of their paths.
 
-    Only what is meant: which of it differs from what is there is the plan's question. Raises
-    RenderingError for a network that did not come through the checks.
+    The plan finds which of them differ from the current files. Raises RenderingError for a network
+    that has not passed the checks.
     """
     files = [
         forwarding.sysctl(network, host),

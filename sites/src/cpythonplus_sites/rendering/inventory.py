@@ -36,7 +36,7 @@ def groups(network: Network) -> dict[str, list[str]]:
 
 
 def variables_of_group(network: Network) -> Variables:
-    """What holds for the whole network."""
+    """The variables of the whole network."""
     return {
         "cpythonplus_network": network.name,
         "cpythonplus_tunnel": str(network.tunnel),
@@ -46,7 +46,7 @@ def variables_of_group(network: Network) -> Variables:
 
 
 def variables_of_host(network: Network, site: Site) -> Variables:
-    """What holds for one gateway. `ansible_host` is its LAN address, which the tunnels reach."""
+    """The variables of one gateway. `ansible_host`: its LAN address, which the tunnels reach."""
     found: Variables = {
         "ansible_host": str(site.gateway),
         "cpythonplus_site": site.name,
@@ -69,7 +69,7 @@ def variables_of_host(network: Network, site: Site) -> Variables:
 
 
 def dynamic(network: Network) -> str:
-    """What Ansible expects of an inventory program called with --list (its developers' guide)."""
+    """The output that Ansible expects of an inventory program called with --list."""
     hostvars = {site.name: variables_of_host(network, site) for site in network.sites}
     found: Variables = {"_meta": {"hostvars": hostvars}, "all": {"children": list(groups(network))}}
     for name, hosts in groups(network).items():
@@ -79,7 +79,7 @@ def dynamic(network: Network) -> str:
 
 
 def host(network: Network, site: Site) -> str:
-    """What Ansible expects of an inventory program called with --host NAME."""
+    """The output that Ansible expects of an inventory program called with --host NAME."""
     return _json(variables_of_host(network, site))
 
 

@@ -1,6 +1,6 @@
-"""What things of a network are called on a gateway: units, the table of nftables, the tunnel user.
+"""The names of a network's things on a gateway: units, the nftables table, the tunnel user.
 
-All names carry the network's, so that a gateway may belong to two networks.
+Each name contains the network's, so that a gateway may belong to two networks.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ def wireguard_unit(site: Site) -> str:
 
 
 def endpoints_unit(network: Network, suffix: str = "timer") -> str:
-    """What looks every minute whether an endpoint moved; `suffix`: timer or service."""
+    """The unit that checks every minute whether an endpoint moved; `suffix`: timer or service."""
     return f"cpythonplus-sites-{word(network.name)}-endpoints.{suffix}"
 
 
 def clamping_unit(network: Network) -> str:
-    """What loads the nftables file."""
+    """The unit that loads the nftables file."""
     return f"cpythonplus-sites-{word(network.name)}-clamping.service"
 
 
 def closed_unit(network: Network) -> str:
-    """What sets the `unreachable` routes."""
+    """The unit that sets the `unreachable` routes."""
     return f"cpythonplus-sites-{word(network.name)}-unreachable.service"
 
 
 def tun_unit(network: Network, link: Link | None = None) -> str:
-    """What makes the tun device of a link over ssh; without a link, the template."""
+    """The unit that makes the tun device of a link over ssh; without a link, the template."""
     return f"cpythonplus-sites-{word(network.name)}-tun@{_number(link)}.service"
 
 
 def ssh_unit(network: Network, link: Link | None = None) -> str:
-    """What keeps ssh running for a link, at the client's end; without a link, the template."""
+    """The unit that keeps ssh running at the client's end; without a link, the template."""
     return f"cpythonplus-sites-{word(network.name)}-ssh@{_number(link)}.service"
 
 
 def changing_units(network: Network) -> tuple[str, ...]:
     """Patterns of the units that come and go with links; for `systemctl list-units`.
 
-    The ones of ssh first: they are stopped before the devices that they hold.
+    The units of ssh come first: they are stopped before the devices that they hold.
     """
     templates = (ssh_unit(network), tun_unit(network))
     instances = (template.replace("@.", "@*.") for template in templates)

@@ -32,7 +32,7 @@ def readme(network: Network, site: Site, files: Sequence[RenderedFile]) -> str:
 
 
 def _missing(network: Network, site: Site, files: Sequence[RenderedFile]) -> str:
-    """What a person has to put in, as the files were made without it."""
+    """The values that are missing in the files, and that a person has to add."""
     found = []
     if wireguard.links_by_wireguard(network, site) and not any(file.secret for file in files):
         found.append("The private key and the preshared keys are not in these files.")

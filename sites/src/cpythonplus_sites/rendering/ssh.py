@@ -1,11 +1,11 @@
-"""Links over ssh, for where UDP does not get through: `ssh -w` with no root log-in at either end.
+"""Links over ssh, for networks that block UDP: `ssh -w` with no root log-in at either end.
 
-Both ends have a tun device that root made beforehand and that belongs to a user without rights;
-ssh and sshd run as that user, and need only to open the device.
+Both ends have a tun device that root has made and that belongs to a user without rights; ssh and
+sshd run as that user, and only have to open the device.
 
-The server's end is the one that has an ssh endpoint. Where both have one, the link may name the
-caller; else the first of the two names is the client. An endpoint of WireGuard says nothing about
-an sshd there, and does not count.
+The end with an ssh endpoint is the server. If both have one, the link may name the caller;
+otherwise the first of the two names is the client. An endpoint of WireGuard does not count, as it
+does not imply an sshd.
 """
 
 from __future__ import annotations
@@ -28,28 +28,29 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Endpoint, Link, Network, Site
 
 FOLDER = names.SSH / "cpythonplus-sites"
-"""Outside the host folder, which is root's alone: ssh and sshd read these as the tunnel user."""
+"""The folder for files that ssh and sshd read as the tunnel user; only root can enter the host
+folder."""
 
 KEY_OPTIONS = "no-agent-forwarding,no-X11-forwarding,no-pty,no-user-rc"
-"""Not `restrict`: sshd (10.6) takes that as a refusal of tun devices as well, even with `tunnel` or
-`port-forwarding` behind it. Forwarding of ports is refused by the drop-in for sshd_config."""
+"""The options do not have `restrict`: sshd (10.6) then refuses tun devices as well, even with
+`tunnel` or `port-forwarding` behind it. The drop-in for sshd_config refuses port forwarding."""
 
 ALIVE_INTERVAL_S = 5
 ALIVE_COUNT = 3
-"""A silent far end is given up after 15 to 30 s, at both ends; a client that went silent would
-hold the server's device otherwise, and its successor be refused, until TCP gives up."""
+"""Both ends give up a silent far end after 15 to 30 s; otherwise a silent client would hold the
+server's device, and its successor would be refused, until TCP gives up."""
 
 
 QUEUE_PACKETS = 500
-"""Length of a tun device's queue, in packets. While TCP makes ssh wait, packets wait here: 500 of
-them are 0.7 MB, 140 ms of a line of 40 Mbit/s. A longer queue adds delay for all, and streams
-inside the tunnel find out about losses later; a shorter one drops bursts that ssh would have
-carried. It is what Linux gives a tun device by itself (drivers/net/tun.c), set so that a rule of
-udev or networkd for all devices, such as 10,000 packets for fast cards, does not count here."""
+"""The length of a tun device's queue, in packets. While TCP makes ssh wait, packets wait here: 500
+of them are 0.7 MB, 140 ms of a line of 40 Mbit/s. A longer queue adds delay for all, and streams
+inside the tunnel notice losses later; a shorter one drops bursts that ssh would have carried. It is
+Linux's default for a tun device (drivers/net/tun.c), set explicitly so that a rule of udev or
+networkd for all devices, such as 10,000 packets for fast cards, does not apply here."""
 
 
 def render_ssh(network: Network, site: Site, host: Host) -> tuple[RenderedFile, ...]:
-    """All files for the site's links over ssh; none where it has no such link."""
+    """All files for the site's links over ssh; none if it has no such link."""
     links = tuple(link for link in network.links_of(site.name) if link.has_ssh)
     if not links:
         return ()
@@ -69,9 +70,9 @@ def render_ssh(network: Network, site: Site, host: Host) -> tuple[RenderedFile, 
 
 
 def withdrawn(network: Network, site: Site) -> tuple[RenderedFile, ...]:
-    """What a file of an earlier time must not go on permitting; for where it is there only.
+    """The empty file of keys that replaces an earlier one if no site calls this one any more.
 
-    sshd still reads the keys of a link that is no longer in the site file.
+    sshd would still read the keys of a link that is no longer in the site file.
     """
     if _taken(network, site):
         return ()
@@ -89,10 +90,10 @@ By = Literal["endpoint", "name", "caller"]
 
 @dataclass(frozen=True)
 class Call:
-    """Who calls whom on a link over ssh.
+    """The client and the server of a link over ssh.
 
-    by: what decides that: the server has the only ssh endpoint of the two, or both have one and the
-    client has the first of the two names; or the file names the client.
+    by: the reason: the server has the only ssh endpoint of the two, or both have one and the client
+    has the first of the two names, or the file names the client.
     """
 
     link: Link
@@ -103,7 +104,7 @@ class Call:
 
 
 def call(network: Network, link: Link) -> Call | None:
-    """Who calls whom on this link; None where neither end has an ssh endpoint."""
+    """The client and the server of this link; None if neither end has an ssh endpoint."""
     found = [name for name in link.ends if network.site(name).ssh_endpoint is not None]
     if not found:
         return None
@@ -118,13 +119,13 @@ def call(network: Network, link: Link) -> Call | None:
 
 
 def calls(network: Network) -> tuple[Call, ...]:
-    """All links over ssh of a network that came through the checks, in the order of its links."""
+    """All links over ssh of a network that has passed the checks, in the order of its links."""
     found = (call(network, link) for link in network.links if link.via == "ssh")
     return tuple(each for each in found if each is not None)
 
 
 def client(network: Network, link: Link) -> str | None:
-    """The site that starts ssh for this link; None where neither end can be reached by ssh."""
+    """The site that starts ssh for this link; None if neither end can be reached by ssh."""
     found = call(network, link)
     return None if found is None else found.client
 
@@ -144,11 +145,11 @@ def _user(network: Network) -> RenderedFile:
 
 
 def _tun_template(network: Network, host: Host) -> RenderedFile:
-    """`add` fails where the device is there already, perhaps with ssh behind it: that is well.
+    """The unit of a tun device. `add` fails if the device exists, perhaps used by ssh: ignored.
 
-    Not `ip tuntap del` to stop: it fails while ssh or sshd holds the device, which then would stay.
+    The stop does not use `ip tuntap del`, which fails while ssh or sshd holds the device.
 
-    So do single routes of the batch, where somebody else has set one; the others come still.
+    A single route of the batch fails if somebody else has set it; the others are still set.
     """
     user = names.tunnel_user(network)
     batch = host.folder / "tun%i.batch"
@@ -178,7 +179,7 @@ WantedBy=multi-user.target
 def _batch(network: Network, site: Site, link: Link, host: Host) -> RenderedFile:
     device = names.tun_device(link)
     own = f"{site.tunnel_address}/{site.tunnel_address.max_prefixlen}"
-    # Where the tunnel is kept ready for WireGuard, that one's interface begins with the routes.
+    # If the tunnel is a fallback for WireGuard, WireGuard's interface has the routes at first.
     routes = [x for x in network.routes_from(site.name) if x.link == link and link.via == "ssh"]
     lines = [
         f"link set dev {device} mtu {link.mtu} txqueuelen {QUEUE_PACKETS} up",
@@ -192,7 +193,7 @@ def _batch(network: Network, site: Site, link: Link, host: Host) -> RenderedFile
 
 
 def _client_template(network: Network, host: Host) -> RenderedFile:
-    """The key is handed over as a credential: the tunnel user cannot enter the host folder."""
+    """The client's unit. The key is a credential: the tunnel user cannot enter the host folder."""
     text = f"""\
 [Unit]
 Description=Tunnel %i over ssh for the sites of {word(network.name)}

@@ -1,7 +1,7 @@
-"""What hosts of a LAN have to be told where their default gateway is another router.
+"""Instructions for a LAN whose hosts have another router as their default gateway.
 
-They send what is for the other sites to that router, which knows nothing of them. Either it gets
-the routes itself (best), or it hands them out by DHCP, or each host gets them.
+The hosts send packets for the other sites to that router, which has no routes to them. Either the
+router gets the routes (best), or it announces them by DHCP, or each host gets them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ DEFAULT_ROUTE = IPv4Network("0.0.0.0/0")
 
 
 def destinations(network: Network, site: Site) -> tuple[Subnet, ...]:
-    """What the site's LAN hosts reach through the gateway: the other LANs, the tunnel addresses.
+    """The subnets that LAN hosts reach through the gateway: other LANs, the tunnel addresses.
 
-    Only of the family that the gateway's LAN address has: a route needs a next hop of its own.
+    They have the IP version of the gateway's LAN address, as a route needs a next hop of its own
+    version.
     """
     lans = [lan for other in network.sites if other.name != site.name for lan in other.lans]
     return tuple(each for each in (*lans, network.tunnel) if each.version == site.gateway.version)
@@ -32,7 +33,7 @@ def destinations(network: Network, site: Site) -> tuple[Subnet, ...]:
 def option_121(routes: Iterable[tuple[Subnet, IPv4Address]]) -> str:
     """The value of DHCP's classless static routes as hexadecimal bytes, `18:c0:a8:14:...`.
 
-    Each route: length of the prefix, as many bytes of the network as are significant, the router
+    Each route has the prefix length, the significant bytes of the network, and the router
     (RFC 3442).
     """
     value = bytearray()
@@ -46,10 +47,10 @@ def option_121(routes: Iterable[tuple[Subnet, IPv4Address]]) -> str:
 def instructions(
     network: Network, site: Site, host: Host, *, router: IPv4Address | None = None
 ) -> RenderedFile:
-    """The text for people. router: the LAN's default gateway, where it is known.
+    """The text for people. router: the LAN's default gateway, if it is known.
 
-    DHCP clients that take option 121 leave the ordinary default route (option 3) aside, so it has
-    to stand in the option too.
+    DHCP clients that use option 121 ignore the ordinary default route (option 3), so the option
+    has to contain it too.
     """
     found = destinations(network, site)
     parts = [_head(network, site, found), _linux(site, found), _windows(site, found)]

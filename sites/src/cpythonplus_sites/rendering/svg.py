@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 LINE = 17
 PADDING = 12
 CHARACTER = 7.3
-"""Lengths in pixels: of a text line, inside a box, the width of a character of 12 px monospace."""
+"""Lengths in pixels: a text line, the padding of a box, a character of 12 px monospace."""
 
 MOST_LANS = 3
 FEW = 4
 MOST_CHARACTERS = 44
 LABELLED_LINKS = 15
-"""More links than this are told apart by the legend and by their tool tips alone."""
+"""The most links with labels; if there are more, only the legend and tool tips name them."""
 
 STYLE = """\
 :root { --back: #ffffff; --box: #f3f6fa; --edge: #55708f; --text: #17212c; --soft: #52606e;
@@ -72,11 +72,11 @@ def svg(network: Network) -> str:
 
 
 def layout(network: Network) -> tuple[dict[str, Box], float, float]:
-    """Where each site stands, with the width and height of all together.
+    """The box of each site, with the width and height of the whole picture.
 
-    Boxes go around a rectangle, as many beside each other as makes it about as wide as a screen;
-    the hub stands in the middle. An ellipse was rejected: with 30 sites the boxes at its top, which
-    are wide, set its size, and the text came out too small to read.
+    The boxes form a rectangle that is about as wide as a screen; the hub is in the middle. An
+    ellipse was rejected: with 30 sites, the wide boxes at its top set its size, and the text was
+    too small to read.
     """
     outer = [site for site in network.sites if site.name != network.hub]
     size = max(len(text) for site in network.sites for text in _lines(site))
@@ -163,7 +163,7 @@ def _curve(
 
 
 def _legend(network: Network, top: float) -> str:
-    """Only what occurs."""
+    """The legend of the kinds of links that occur."""
     found = [("link", "WireGuard")] if any(x.via == "wireguard" for x in network.links) else []
     found += [("link ssh", "ssh")] if any(x.via == "ssh" for x in network.links) else []
     y, parts = top + LINE / 2, []

@@ -12,17 +12,18 @@ if TYPE_CHECKING:
     from cpythonplus_sites.model import Network, Site
 
 INTERVAL_S = 60
-"""How often endpoints are looked up. A name's time to live is rarely shorter."""
+"""The interval at which endpoints are looked up. A name's time to live is rarely shorter."""
 
 WATCH_INTERVAL_S = 10
-"""How often it is looked whether the other ends answer, where something can be done if not."""
+"""The interval at which other ends are pinged, if the timer can act when they are silent."""
 
 
 def drop_in(site: Site) -> RenderedFile:
-    """What is added to the unit of wireguard-tools.
+    """The drop-in for the unit of wireguard-tools.
 
-    The clock first: peers refuse a handshake that is older than the last one they saw. By itself
-    the unit waits for names without end, and gives up after five failed starts.
+    The unit starts after the clock is set: peers refuse a handshake that is older than the last one
+    they saw. Without the drop-in, it waits for names without end, and gives up after five failed
+    starts.
     """
     text = """\
 [Unit]
@@ -38,15 +39,15 @@ RestartSec=5
 
 
 def endpoints_service(network: Network, site: Site, host: Host) -> RenderedFile:
-    """Sets endpoints whose DNS name changed, and brings back an interface that is gone.
+    """The unit that follows changed DNS names of endpoints, and restores a missing interface.
 
-    wg-quick@ is a oneshot unit: systemd does not see when wireguard-go, which holds the interface
-    where the kernel has no WireGuard, is killed. try-restart leaves a stopped unit stopped.
-    Only what is done, and what fails, gets into the journal: systemd would else add two lines for
-    each start, every few seconds.
+    wg-quick@ is a oneshot unit: if the kernel has no WireGuard, systemd does not see when
+    wireguard-go, which holds the interface, is killed. try-restart leaves a stopped unit stopped.
+    Only changes and failures get into the journal: otherwise systemd would add two lines for each
+    start, every few seconds.
     """
     unit, device = names.wireguard_unit(site), word(site.interface)
-    options = ["--endpoints-only", "--yes"]  # which site this is tells its key, whatever its name
+    options = ["--endpoints-only", "--yes"]  # the key identifies the site, not its name
     places = ["--file", host.folder / "sites.toml", "--host-dir", host.folder]
     words = [*host.program, "apply", *options, *places]
     back = f"ip link show dev {device} >/dev/null 2>&1 || systemctl try-restart {unit}"
@@ -84,7 +85,7 @@ def follows_name(network: Network, far: str) -> bool:
 
 
 def endpoints_timer(network: Network, site: Site) -> RenderedFile:
-    """Monotonic, so that a clock that is set does not stop it."""
+    """The timer. It is monotonic, so that setting the clock does not stop it."""
     is_watched = has_watched_links(network, site.name)
     interval_s, accuracy_s = (WATCH_INTERVAL_S, 1) if is_watched else (INTERVAL_S, 5)
     text = f"""\

@@ -1,12 +1,12 @@
 """A gateway's wg-quick configuration.
 
-Four points differ from what is usual, each for a reason that was tried out:
+Four points differ from a usual configuration, each for a tested reason:
 
-- The private key stands in the file itself (0600), not behind `PostUp = wg set %i private-key`:
+- The private key is in the file itself (0600), not behind `PostUp = wg set %i private-key`:
   `wg syncconf`, which `systemctl reload wg-quick@` calls, takes a missing key for "no key".
 - `Table = off` and routes of our own: wg-quick would set routes only when the interface comes up,
-  and nothing would tell ours from the user's. `apply` sets the same ones.
-- `PreUp` sets the `unreachable` routes for where systemd does not do that before (closed.py).
+  and ours could not be distinguished from the user's. `apply` sets the same ones.
+- `PreUp` sets the `unreachable` routes if systemd has not done so before (closed.py).
 - An endpoint that is a DNS name is set by a command for that peer alone, all of them at once and
   with a time limit. As `Endpoint =`, one name that does not resolve makes wg refuse the whole file,
   and all other links stay down with it; one after the other, each silent name delays the rest.
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
 
 FOLDER = PurePosixPath("/etc/wireguard")
 MARK = "`cpythonplus-sites apply` writes this file."
-"""By which a configuration of ours is told from the user's."""
+"""The mark that distinguishes our configuration from the user's."""
 
 RESOLUTION_TIMEOUT_S = 10
-"""For a resolver that says nothing at all; what fails then is left to the timer."""
+"""The time limit for a silent resolver; the timer sets the endpoints that failed."""
 
 SET_ENDPOINT = f"""\
 use() {{ timeout {RESOLUTION_TIMEOUT_S} getent ahosts "$2" | while read -r a _; do \
 case "$(ip route get "$a" 2>/dev/null)" in *" dev %i "*) continue;; esac; \
 case $a in *:*) a="[$a]";; esac; wg set %i peer "$1" endpoint "$a:$3"; break; done; }}"""
-"""A shell's: gives a peer the first address of a name that does not lead into this very tunnel, as
-one in the far LAN does, by an office's own DNS: packets would go round and round."""
+"""A shell script that gives a peer the first address of a name that does not lead into this tunnel.
+An office's own DNS may return one in the far LAN: packets to it would loop."""
 
 
 def configuration(network: Network, site: Site, host: Host) -> RenderedFile | None:
-    """The file of a site's WireGuard interface; None where all its links go over ssh."""
+    """The file of a site's WireGuard interface; None if all its links go over ssh."""
     links = links_by_wireguard(network, site)
     if not links:
         return None
@@ -70,7 +70,7 @@ def interface_mtu(network: Network, site: Site) -> int:
 
 
 def route_arguments(subnet: Subnet, device: str) -> str:
-    """What follows `ip route add` or `replace`, wherever a route of ours is set."""
+    """The arguments of `ip route add` or `replace` for every route of ours."""
     return f"{subnet} dev {device} proto {ROUTE_PROTOCOL}"
 
 
@@ -105,15 +105,15 @@ def _routes(network: Network, site: Site) -> list[Route]:
 
 
 def _route_command(route: Route) -> str:
-    """Not `replace`: a route that somebody else has set there stays, and `plan` tells it."""
+    """The command that adds a route; another program's route stays, and `plan` reports it."""
     words = route_arguments(route.subnet, "%i")
     return f"ip -{route.subnet.version} route add {words} || true"
 
 
 def _endpoint_commands(network: Network, site: Site) -> list[str]:
-    """One line for all, in parallel; a name that does not resolve now must not take the rest down.
+    """One line for all endpoints, in parallel; a name that does not resolve must not stop the rest.
 
-    `wait` alone is successful, whatever those that it waits for were.
+    `wait` succeeds even if a command that it waits for failed.
     """
     commands = []
     for link in links_by_wireguard(network, site):
