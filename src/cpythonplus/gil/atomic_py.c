@@ -542,7 +542,7 @@ PyDoc_STRVAR(configure_doc,
              "limit_ms: a section that lasted longer (milliseconds, to the tick of the coarse\n"
              "clock, 1 to 10 ms) is counted in the statistics.  report: called with an\n"
              "OverlongSection when one has ended, by the thread that left it; None: nothing.\n"
-             "A limit that is not given stays as it is.  Raises ValueError for a limit that is not\n"
+             "A limit that is not given stays as it is.  Raises ValueError for one that is not\n"
              "positive, TypeError for a report that cannot be called.");
 
 PyDoc_STRVAR(entry_doc,

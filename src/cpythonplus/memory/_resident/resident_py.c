@@ -238,11 +238,12 @@ PyMethodDef plus_memory_resident_methods[] = {
          "own: namespaces of the modules that examinations have brought, by name.\n"
          "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
          "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
-         "held, blocks, bytes and bytes held back by what is of `own`). A row of arenas has start, end, "
-         "blocks taken, bytes in memory that are live, overhead,\n"
-         "free, in empty pools.\n"
-         "A row of pins has type or None, whether they are objects, blocks, bytes, bytes held back, an\n"
-         "example. A row of owners has the block's start, the object, whether it is of `own`.")},
+         "held, blocks, bytes and bytes held back by what is of `own`). A row of arenas has\n"
+         "start, end, blocks taken, bytes in memory that are live, overhead, free, in empty "
+         "pools.\n"
+         "A row of pins has type or None, whether they are objects, blocks, bytes, bytes held\n"
+         "back, an example. A row of owners has the block's start, the object, whether it is of "
+         "`own`.")},
     {"memory_c_heap", memory_c_heap, METH_VARARGS,
      PyDoc_STR(
          "memory_c_heap($module, start, end, is_main, hold, /)\n--\n\n"

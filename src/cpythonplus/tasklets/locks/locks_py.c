@@ -165,7 +165,7 @@ static PyGetSetDef lock_getset[] = {
 
 #define ACQUIRE_PARAMETERS "$self, /, blocking=True, timeout=-1"
 #define ACQUIRE_RAISES                                                                             \
-    "timeout: seconds to wait at most; -1: without limit.  Only the tasklet waits.  An\n"        \
+    "timeout: seconds to wait at most; -1: without limit.  Only the tasklet waits.  An\n"          \
     "exception that a signal handler raises, or that the tasklet is sent, ends the wait.\n"        \
     "Raises ValueError for another negative time-out, for one that is not a number, or for one\n"  \
     "with blocking=False; OverflowError for one above threading.TIMEOUT_MAX; RuntimeError\n"       \
