@@ -125,7 +125,7 @@ def test_programs_accept_what_is_rendered(found: tuple[Network, Site, Host]) -> 
         for path in root.glob("etc/ssh/cpythonplus-sites/*.keys"):
             check_keys(path)
         for path in root.glob("etc/sysusers.d/*.conf"):
-            accepted("systemd-sysusers", "--dry-run", str(path))
+            accepted("systemd-sysusers", "--root", str(root), path.name)
         check_units(root, network, site)
 
 
