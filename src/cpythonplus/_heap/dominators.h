@@ -1,7 +1,7 @@
 /* Dominators of a directed graph: the nodes that all paths to another node lead through.  Knows nothing of Python; no
  * state, any thread. */
-#ifndef PLUS_MEMORY_DOMINATORS_H
-#define PLUS_MEMORY_DOMINATORS_H
+#ifndef PLUS_HEAP_DOMINATORS_H
+#define PLUS_HEAP_DOMINATORS_H
 
 #include "graph.h"
 

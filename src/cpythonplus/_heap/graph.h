@@ -1,6 +1,6 @@
 /* Strongly connected components of a directed graph.  Knows nothing of Python; no state, any thread. */
-#ifndef PLUS_MEMORY_GRAPH_H
-#define PLUS_MEMORY_GRAPH_H
+#ifndef PLUS_HEAP_GRAPH_H
+#define PLUS_HEAP_GRAPH_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Work on a copy of the process, while the process goes on. */
-#ifndef PLUS_MEMORY_HEAP_COPY_H
-#define PLUS_MEMORY_HEAP_COPY_H
+#ifndef PLUS_HEAP_HEAP_COPY_H
+#define PLUS_HEAP_HEAP_COPY_H
 
 #include "../_base/compat.h"
 

@@ -5,8 +5,8 @@
  *
  * The GIL must be held, and stays so.  Makes no object; takes about 100 bytes a node from copy_memory.h, which are not
  * freed: for use in a copy of the process (heap_copy.h). */
-#ifndef PLUS_MEMORY_HEAP_GRAPH_H
-#define PLUS_MEMORY_HEAP_GRAPH_H
+#ifndef PLUS_HEAP_HEAP_GRAPH_H
+#define PLUS_HEAP_HEAP_GRAPH_H
 
 #include "../_base/compat.h"
 #include "../_base/memory/granules.h"

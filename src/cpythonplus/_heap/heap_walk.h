@@ -9,8 +9,8 @@
  * If PLUS_FACT_GC_RINGS does not hold, the objects are those of gc.get_objects() and the objects reachable from them:
  * this takes longer and about 10 bytes for each, and frozen objects are told only if others lead to them.  Then a walk
  * does make an object, and audit hooks run, before it begins: see gc_objects.h. */
-#ifndef PLUS_MEMORY_HEAP_WALK_H
-#define PLUS_MEMORY_HEAP_WALK_H
+#ifndef PLUS_HEAP_HEAP_WALK_H
+#define PLUS_HEAP_HEAP_WALK_H
 
 #include "../_base/compat.h"
 

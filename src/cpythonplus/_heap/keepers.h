@@ -1,7 +1,7 @@
 /* The objects that the interpreter itself holds, named by the call that gave it the object:
  * "os.register_at_fork(before)". */
-#ifndef PLUS_MEMORY_KEEPERS_H
-#define PLUS_MEMORY_KEEPERS_H
+#ifndef PLUS_HEAP_KEEPERS_H
+#define PLUS_HEAP_KEEPERS_H
 
 #include "heap_graph.h"
 

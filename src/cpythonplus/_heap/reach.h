@@ -1,6 +1,6 @@
 /* The shortest path to each object, and the memory that would be freed with it. */
-#ifndef PLUS_MEMORY_REACH_H
-#define PLUS_MEMORY_REACH_H
+#ifndef PLUS_HEAP_REACH_H
+#define PLUS_HEAP_REACH_H
 
 #include "heap_graph.h"
 

@@ -1,8 +1,8 @@
 /* The attribute, key or index by which one object refers to another, for references that the walk over the heap finds.
  *
  * GIL held; no other object is made or changed. */
-#ifndef PLUS_MEMORY_REFERENCES_H
-#define PLUS_MEMORY_REFERENCES_H
+#ifndef PLUS_HEAP_REFERENCES_H
+#define PLUS_HEAP_REFERENCES_H
 
 #include "../_base/compat.h"
 

@@ -1,6 +1,6 @@
 /* A CompactDict as an object: access to one entry, and the collector's view.  GIL held. */
-#ifndef PLUS_MEMORY_COMPACT_DICT_H
-#define PLUS_MEMORY_COMPACT_DICT_H
+#ifndef PLUS_COMPACT_COMPACT_DICT_H
+#define PLUS_COMPACT_COMPACT_DICT_H
 
 #include "../state.h"
 #include "compact_find.h"

@@ -18,8 +18,8 @@
  * their places for an iterator.
  *
  * No function of this header runs other code. */
-#ifndef PLUS_MEMORY_COMPACT_ENTRIES_H
-#define PLUS_MEMORY_COMPACT_ENTRIES_H
+#ifndef PLUS_COMPACT_COMPACT_ENTRIES_H
+#define PLUS_COMPACT_COMPACT_ENTRIES_H
 
 #include "../../_base/compat.h"
 

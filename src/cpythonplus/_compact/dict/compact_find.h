@@ -2,8 +2,8 @@
  *
  * Runs other code, a comparison, only for keys that are not simple, and then searches again if the table may have
  * changed. */
-#ifndef PLUS_MEMORY_COMPACT_FIND_H
-#define PLUS_MEMORY_COMPACT_FIND_H
+#ifndef PLUS_COMPACT_COMPACT_FIND_H
+#define PLUS_COMPACT_COMPACT_FIND_H
 
 #include "compact_entries.h"
 

@@ -15,8 +15,8 @@
  * hashing (it reads an entry to know its distance from home); open tables of entries without an index (no order).
  *
  * No function here runs other code, or changes a reference count.  GIL held. */
-#ifndef PLUS_MEMORY_COMPACT_INDEX_H
-#define PLUS_MEMORY_COMPACT_INDEX_H
+#ifndef PLUS_COMPACT_COMPACT_INDEX_H
+#define PLUS_COMPACT_COMPACT_INDEX_H
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * Runs no other code, except plus_compact_clear(): the caller gets removed references and releases them when the table
  * is consistent. */
-#ifndef PLUS_MEMORY_COMPACT_TABLE_H
-#define PLUS_MEMORY_COMPACT_TABLE_H
+#ifndef PLUS_COMPACT_COMPACT_TABLE_H
+#define PLUS_COMPACT_COMPACT_TABLE_H
 
 #include "compact_entries.h"
 

@@ -1,6 +1,6 @@
 /* The sources of update() and the constructor of a CompactDict.  GIL held; other code may run. */
-#ifndef PLUS_MEMORY_COMPACT_UPDATE_H
-#define PLUS_MEMORY_COMPACT_UPDATE_H
+#ifndef PLUS_COMPACT_COMPACT_UPDATE_H
+#define PLUS_COMPACT_COMPACT_UPDATE_H
 
 #include "compact_dict.h"
 

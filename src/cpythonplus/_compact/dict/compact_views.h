@@ -1,6 +1,6 @@
 /* Iterators and views of a CompactDict.  With the GIL held. */
-#ifndef PLUS_MEMORY_COMPACT_VIEWS_H
-#define PLUS_MEMORY_COMPACT_VIEWS_H
+#ifndef PLUS_COMPACT_COMPACT_VIEWS_H
+#define PLUS_COMPACT_COMPACT_VIEWS_H
 
 #include "compact_dict.h"
 

@@ -1,6 +1,6 @@
 /* Slots of the type CompactDict that use all entries.  GIL held; other code may run. */
-#ifndef PLUS_MEMORY_COMPACT_WHOLE_H
-#define PLUS_MEMORY_COMPACT_WHOLE_H
+#ifndef PLUS_COMPACT_COMPACT_WHOLE_H
+#define PLUS_COMPACT_COMPACT_WHOLE_H
 
 #include "compact_dict.h"
 

@@ -7,8 +7,8 @@
  * the order of declaration.
  *
  * All with the GIL held. */
-#ifndef PLUS_MEMORY_RECORD_H
-#define PLUS_MEMORY_RECORD_H
+#ifndef PLUS_COMPACT_RECORD_H
+#define PLUS_COMPACT_RECORD_H
 
 #include "../../_base/compat.h"
 

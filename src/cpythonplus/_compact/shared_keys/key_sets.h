@@ -4,8 +4,8 @@
  * PyDict_Copy() of such a dict shares the names, and PyDict_SetItem() of an existing name changes a value: so one dict
  * per key set, the pattern, can be copied for each row.  All of it is public API.  A copy is an ordinary dict for all
  * code, including the interpreter: if it gets a new name, it gets a table of its own. */
-#ifndef PLUS_MEMORY_KEY_SETS_H
-#define PLUS_MEMORY_KEY_SETS_H
+#ifndef PLUS_COMPACT_KEY_SETS_H
+#define PLUS_COMPACT_KEY_SETS_H
 
 #include "../../_base/compat.h"
 

@@ -17,8 +17,8 @@
  *
  * An answer on the wire: '0' or '1' (it failed), four bytes of length, most significant first, then as many bytes of
  * JSON. */
-#ifndef PLUS_MEMORY_AGENT_H
-#define PLUS_MEMORY_AGENT_H
+#ifndef PLUS_DOCTOR_AGENT_H
+#define PLUS_DOCTOR_AGENT_H
 
 #include "request.h"
 

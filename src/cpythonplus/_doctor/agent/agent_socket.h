@@ -11,8 +11,8 @@
  * its file, which is checked before use, and it is moved to a high number, which is not reused soon.
  *
  * Nothing here uses Python.  Any thread, no GIL; nothing blocks. */
-#ifndef PLUS_MEMORY_AGENT_SOCKET_H
-#define PLUS_MEMORY_AGENT_SOCKET_H
+#ifndef PLUS_DOCTOR_AGENT_SOCKET_H
+#define PLUS_DOCTOR_AGENT_SOCKET_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,8 @@
  * looked up there and used for nothing else.  An argument is the name of a type, without spaces and control
  * characters.  The request has at most PLUS_REQUEST_MAX bytes.  UTF-8 is not checked here.  Nothing here uses Python,
  * allocates, or keeps state: any thread, no GIL. */
-#ifndef PLUS_MEMORY_REQUEST_H
-#define PLUS_MEMORY_REQUEST_H
+#ifndef PLUS_DOCTOR_REQUEST_H
+#define PLUS_DOCTOR_REQUEST_H
 
 #include <stdbool.h>
 #include <stddef.h>
