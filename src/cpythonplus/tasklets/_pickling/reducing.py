@@ -17,12 +17,10 @@ another one is refused before anything is restored.
 """
 
 import copyreg
-import decimal
 import gc
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import _GeneratorContextManager, suppress
-from contextvars import Context
 from functools import partial
 from pickle import PicklingError, UnpicklingError
 from types import (
@@ -395,22 +393,6 @@ def _reduce_manager(manager: Any, _: Any) -> tuple[Any, ...]:
     return _made_manager, (type(manager), state)
 
 
-def _made_local_context(within: decimal.Context, before: decimal.Context) -> Any:
-    """Return `decimal.localcontext(within)`, which sets `before` at its end."""
-
-    def make() -> Any:
-        decimal.setcontext(before)
-        return decimal.localcontext(within)
-
-    return Context().run(make)
-
-
-def _reduce_local_context(manager: Any, _: Any) -> tuple[Any, ...]:
-    """Reduce decimal.localcontext(): the collector finds both contexts, in this order."""
-    within, before = (each for each in gc.get_referents(manager) if type(each) is decimal.Context)
-    return _made_local_context, (within, before)
-
-
 def _made_method(function: Any, instance: Any) -> MethodType:
     return MethodType(function, instance)
 
@@ -437,9 +419,8 @@ def _reduce_method(method: MethodType, wrap: Callable[[Any], Any]) -> tuple[Any,
 
 reduce_as(MethodType, _reduce_method, pickled=_is_found)
 reduce_as(_GeneratorContextManager, _reduce_manager)
-_local_context = _made_local_context(decimal.Context(), decimal.Context())
-if sys.version_info >= (3, 14):  # before, an operand is the bound method, which copies share
-    reduce_as(type(_local_context), _reduce_local_context)
+if sys.version_info >= (3, 14):
+    from cpythonplus.tasklets._pickling import local_contexts  # noqa: F401  # it registers a reducer
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)
 reduce_as(TracebackType, _reduce_traceback)
