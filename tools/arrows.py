@@ -38,8 +38,8 @@ ROOMS = (
 
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
-# What a file defines for others, as clang-format lays it out: a function's name at the left margin
-# below its type, a variable's up to its value or its semicolon.
+# Definitions for other files, as clang-format lays them out: a function's name is at the left
+# margin below its type, a variable ends at its value or its semicolon.
 C_DEFINITION = re.compile(r"^(?!static)\w[^\n;={}()]*\n(plus_\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 C_VARIABLES = re.compile(
     r"^(?!extern|typedef|static|return)\w[\w *]*?\bplus_[^\n(){}]*[=;]", re.MULTILINE
@@ -73,13 +73,17 @@ def c_needs(room: Path) -> dict[str, set[str]]:
     return needs
 
 
-def python_needs(room: Path) -> dict[str, set[str]]:
-    """Which others each module of a room imports, also within a function; not for types alone."""
-    package = room.parent
-    modules = {path.relative_to(package).with_suffix("").as_posix() for path in room.rglob("*.py")}
+def python_needs(room: Path, *, types: bool = False) -> dict[str, set[str]]:
+    """Which others each module imports, also within a function; types: also for types alone.
+
+    room: a folder of the package, or the package of another distribution. Modules are told by their
+    paths in it, without a suffix.
+    """
+    parent = "" if room.parent.name == "src" else f"{room.parent.name}."
+    modules = {path.relative_to(room).with_suffix("").as_posix() for path in room.rglob("*.py")}
     needs: dict[str, set[str]] = {module: set() for module in modules}
     for path in room.rglob("*.py"):
-        user = path.relative_to(package).with_suffix("").as_posix()
+        user = path.relative_to(room).with_suffix("").as_posix()
         tree = ast.parse(path.read_text())
         for_types = {
             id(inner)
@@ -88,11 +92,16 @@ def python_needs(room: Path) -> dict[str, set[str]]:
             for inner in ast.walk(node)
         }
         for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_types:
-                source = node.module.removeprefix(f"{package.name}.").replace(".", "/")
-                for alias in node.names:
-                    found = {f"{source}/{alias.name}", f"{source}/{alias.name}/__init__"} & modules
-                    needs[user] |= found or {source, f"{source}/__init__"} & modules
+            if not isinstance(node, ast.ImportFrom) or (id(node) in for_types and not types):
+                continue
+            source, own, within = (node.module or "").partition(f"{parent}{room.name}")
+            if source or not own or within[:1] not in ("", "."):
+                continue
+            folder = within.replace(".", "/")
+            for alias in node.names:
+                name = f"{folder}/{alias.name}"
+                found = {name[1:], f"{name[1:]}/__init__"} & modules
+                needs[user] |= found or {folder[1:], f"{folder}/__init__"[1:]} & modules
         needs[user].discard(user)
     return needs
 
@@ -107,13 +116,13 @@ def circle(needs: dict[str, set[str]]) -> list[str]:
     return []
 
 
-def folder_needs(needs: dict[str, set[str]]) -> dict[str, set[str]]:
-    """Which other folders of a room a folder's C needs; files beside the folders are none."""
+def folder_needs(*graphs: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Which other folders each folder of a room needs; "" is the room's own."""
     folders: dict[str, set[str]] = {}
-    for user, used in needs.items():
+    for user, used in (row for needs in graphs for row in needs.items()):
         own = user.rpartition("/")[0]
         folders.setdefault(own, set()).update(each.rpartition("/")[0] for each in used)
-    return {own: used - {own, ""} for own, used in folders.items() if own}
+    return {own: used - {own} for own, used in folders.items()}
 
 
 # ---- the map ------------------------------------------------------------------------------------
@@ -124,27 +133,10 @@ def _purpose(folder: Path) -> str:
     return (folder / "meson.build").read_text("utf-8").partition("\n")[0].removeprefix("# ")
 
 
-def _all_needs(room: Path) -> dict[str, set[str]]:
-    """Return which others each folder of a room needs, by C or Python; "." is the room's own."""
-    prefix = f"{room.name}/"
-    python = {
-        user.removeprefix(prefix): {each.removeprefix(prefix) for each in used}
-        for user, used in python_needs(room).items()
-    }
-    found: dict[str, set[str]] = {}
-    for needs in (c_needs(room), python):
-        for user, used in needs.items():
-            own = user.rpartition("/")[0] or "."
-            found.setdefault(own, set()).update(each.rpartition("/")[0] or "." for each in used)
-    return {own: used - {own} for own, used in found.items()}
-
-
 def _rows(room: Path) -> Iterator[list[str]]:
-    needs = _all_needs(room)
-    names = sorted(needs, key=lambda name: (name != ".", name))
-    for name in names:
-        uses = ", ".join(f"`{each}`" for each in sorted(needs[name] - {"."}))
-        yield [f"`{room.name if name == '.' else name}`", _purpose(room / name), uses]
+    for name, used in sorted(folder_needs(c_needs(room), python_needs(room)).items()):
+        uses = ", ".join(f"`{each}`" for each in sorted(used - {""}))
+        yield [f"`{name or room.name}`", _purpose(room / name), uses]
 
 
 def map_of(room: str) -> str:
