@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools import messages
+from tools.arrows import COMMENT
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -60,7 +61,6 @@ _HEAD = re.compile(
     r"(?:\A|(?<=[.;:!?]\s)|(?<=[.;:!?]\s\s))(?:Where|Who|Whoever|What|Of|That of)\s(?=[a-z])"
 )
 _NO_SUBJECT = "begin with the subject: the thread, the tasklet, the caller"
-_C_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BANNED = [(re.compile(pattern.replace(" ", r"\s+")), advice) for pattern, advice in BANNED]
 
 _QUOTED = re.compile(
@@ -123,7 +123,7 @@ def in_source(file: str, text: str) -> list[Hit]:
 
 
 def _c_comments(text: str) -> Iterator[tuple[int, str]]:
-    for match in _C_COMMENT.finditer(text):
+    for match in COMMENT.finditer(text):
         lines = match[0][2:-2].split("\n")
         words = "\n".join(line.strip().removeprefix("*").strip() for line in lines)
         yield 1 + text.count("\n", 0, match.start()), words
@@ -148,16 +148,12 @@ def in_comments(file: str, text: str) -> list[Hit]:
     ]
 
 
-def _commented() -> Iterator[Path]:
-    for name in SOURCES:
-        yield from sorted(each for each in (ROOT / name).rglob("*.[chp]*") if each.suffix in KINDS)
-
-
 def _files() -> Iterator[Path]:
     for name in (*PAGES, *SOURCES):
         path = ROOT / name
-        kind = "*.py" if name in SOURCES else "*.md"
-        yield from sorted(path.rglob(kind)) if path.is_dir() else [path]
+        kinds = KINDS if name in SOURCES else (".md",)
+        found = (each for each in path.rglob("*.*") if each.suffix in kinds)
+        yield from sorted(found) if path.is_dir() else [path]
 
 
 def in_files(paths: list[Path]) -> list[Hit]:
@@ -165,8 +161,10 @@ def in_files(paths: list[Path]) -> list[Hit]:
     hits: list[Hit] = []
     for path in paths:
         file = path.resolve().relative_to(ROOT).as_posix()
-        look = in_source if path.suffix == ".py" else in_page
-        hits += look(file, path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+        if path.suffix == ".py":
+            hits += in_source(file, text)
+        hits += in_comments(file, text) if path.suffix in KINDS else in_page(file, text)
     return hits
 
 
@@ -186,8 +184,6 @@ def main(arguments: list[str]) -> int:
         hits = in_files([Path(name) for name in arguments])
     else:
         hits = in_files(list(_files())) + in_c_messages()
-        for path in _commented():
-            hits += in_comments(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
     print("\n".join(map(str, hits)), end="\n" if hits else "")
     return 1 if hits else 0
 

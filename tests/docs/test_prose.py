@@ -48,3 +48,10 @@ def test_of_a_source_the_strings_are_read() -> None:
         "shall = 'shall'\n"
     )
     assert [hit.line for hit in prose.in_source("a.py", source)] == [2, 3]
+
+
+def test_comments_begin_with_their_subject() -> None:
+    c = 'int x; /* The lock.\n * Who waits, sleeps. */\n/* Of a thread. */ char *y = "What is";\n'
+    python = '"""Do it.\n\nWhere it is not, none.\n"""\nx = "What is"  # What there is.\n'
+    assert [hit.line for hit in prose.in_comments("a.c", c)] == [2, 3]
+    assert sorted(hit.line for hit in prose.in_comments("a.py", python)) == [3, 5]
