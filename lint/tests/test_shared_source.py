@@ -1,4 +1,4 @@
-"""What this distribution and cpythonplus have in common is one source, tested in tests/base."""
+"""Files that this distribution shares with cpythonplus are copies; tests/base tests them."""
 
 from pathlib import Path
 

@@ -90,7 +90,7 @@ class TestApply:
     def test_the_copy_that_it_would_go_back_to_is_refused(
         self, machine: Simulated, folder: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        """Where that was edited in place, nobody has the file from before any more."""
+        """A copy that was edited in place is no way back: the file from before is lost."""
         status, _, err = sites(capsys, folder, "apply", "--yes", "--confirm", "5m")
         assert status == 2
         assert "edit a copy in another folder" in err

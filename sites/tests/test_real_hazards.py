@@ -1,4 +1,4 @@
-"""What administrators meet: programs that flush, full disks, killed commands, other interfaces."""
+"""Hazards for administrators: programs that flush, full disks, kills, other interfaces."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What the files of this folder get from pytest."""
+"""Fixtures for the tests of this room."""
 
 from tests.quick_collections import quick_collections
 

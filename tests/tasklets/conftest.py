@@ -1,4 +1,4 @@
-"""What the files of this room get from pytest."""
+"""Fixtures for the tests of this room."""
 
 from collections.abc import Iterator
 from contextlib import suppress
