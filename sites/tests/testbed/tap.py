@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 # A line for each IP packet, with its source and its target; what is no IP is passed over.
 PROGRAM = """\
 import ipaddress, socket, sys
-tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
-tap.bind((sys.argv[1], 0))
+# A protocol from the start would let in what passes other interfaces until it is bound to this one.
+tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+tap.bind((sys.argv[1], 3))  # ETH_P_ALL
 print("ready", flush=True)
 while True:
     try:

@@ -176,11 +176,10 @@ def test_one_that_was_killed_is_freed() -> None:
     child = run_child("""
         import gc
         from cpythonplus import _native
-        from cpythonplus.tasklets import io
         from cpythonplus.tasklets.io import _hub as hub
 
         for _ in range(5):
-            io.in_thread(list)
+            hub.start()
             hub._loops().hub.tasklet.kill()
         gc.collect()
         print(sum(type(each) is hub.Hub for each in gc.get_objects()))

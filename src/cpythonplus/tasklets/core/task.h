@@ -344,13 +344,18 @@ plus_outside(const struct plus_scheduler *sched)
     return (sched->parking.timers.count | sched->io.waiting | sched->loop.asked) != 0;
 }
 
+/* Whether tasklets wait for coroutines. */
+static inline bool
+plus_loop_is_asked(const struct plus_scheduler *sched)
+{
+    return sched->loop.askers != NULL && sched->loop.askers->head != NULL;
+}
+
 /* Whether asyncio may have something to do here: tasklets wait for coroutines, or the program runs a loop. */
 static inline bool
 plus_loop_waits(const struct plus_scheduler *sched)
 {
-    bool asked = sched->loop.askers != NULL && sched->loop.askers->head != NULL;
-
-    return sched->loop.hub != NULL && (asked || sched->loop.hub != sched->loop.own_hub);
+    return sched->loop.hub != NULL && (plus_loop_is_asked(sched) || sched->loop.hub != sched->loop.own_hub);
 }
 
 /* ---- values ---- */

@@ -105,8 +105,9 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
-        /* The program's own loop had replaced the one that they wait for, and has ended. */
-        if (sched->loop.asked > 0 && sched->loop.hub == NULL) {
+        /* The program's own loop had replaced the one that they wait for, and has ended.  The module of the hub has been
+         * imported then: an import here could be one within another, of the tasklet that was parked last. */
+        if (sched->loop.hub == NULL && plus_loop_is_asked(sched)) {
             bool in_callback = sched->in_callback;
 
             sched->in_callback = true;
