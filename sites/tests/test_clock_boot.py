@@ -75,18 +75,18 @@ ExecStart=/bin/systemctl --no-block poweroff
 # which is taken away afterwards.
 BOOT = """\
 set -eu
-root=$1 state=$2
-shift 2
+root=$1 state=$2 machine=$3
+shift 3
 mount --rbind / /mnt
 mount -t proc proc /mnt/proc
 mount -t tmpfs tmpfs /mnt/run
 mount -t cgroup2 cgroup2 /mnt/sys/fs/cgroup
-group=/mnt/sys/fs/cgroup/cpp-clock-boot
+group=/mnt/sys/fs/cgroup/$machine
 mkdir -p "$group"
 echo 0 >"$group/cgroup.procs"
 status=0
 chroot /mnt systemd-nspawn --quiet --directory="$root" "$@" \
-    --bind="$state:/var/lib/cpythonplus-clock" --machine=cpp-clock-boot --register=no --keep-unit \
+    --bind="$state:/var/lib/cpythonplus-clock" --machine="$machine" --register=no --keep-unit \
     --private-network --drop-capability=CAP_SYS_TIME --console=pipe -b systemd.firstboot=no \
     systemd.unit=multi-user.target systemd.show_status=no </dev/null || status=$?
 echo 0 >/mnt/sys/fs/cgroup/cgroup.procs
@@ -102,6 +102,10 @@ def make_root(root: Path) -> list[str]:
         if Path("/usr", name).is_dir():
             (root / "usr" / name).mkdir(parents=True)
             binds.append(f"--bind-ro=/usr/{name}")
+            # systemd would unmount it at the shutdown, and then not find what it goes on with.
+            kept = root / f"etc/systemd/system/usr-{name}.mount.d/kept.conf"
+            kept.parent.mkdir(parents=True)
+            kept.write_text("[Unit]\nDefaultDependencies=no\n")
         if Path("/", name).is_symlink():
             (root / name).symlink_to(f"usr/{name}")
     for folder in ("var/lib/cpythonplus-clock", "etc/systemd/system/multi-user.target.wants"):
@@ -195,7 +199,7 @@ def test_a_boot_and_a_shutdown(tmp_path: Path) -> None:
     options = ["--init", "systemd", "--python", "/usr/local/bin/stand-in"]
     assert main(["install", "--root", str(root), *options]) == 0
 
-    done = in_namespaces(BOOT, str(root), str(state), *binds)
+    done = in_namespaces(BOOT, str(root), str(state), f"clock-boot-{os.getpid()}", *binds)
 
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     units = shown((state / "order").read_text())
