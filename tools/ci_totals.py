@@ -1,4 +1,4 @@
-"""Adds up JUnit reports and prints one line: 'N passed, N failed, N skipped'.
+"""Adds up JUnit reports: a line for each test that failed, at last 'N passed, N failed, N skipped'.
 
     python tools/ci_totals.py REPORT...
 
@@ -22,6 +22,10 @@ def count(report: Path) -> tuple[int, int, int]:
     def total(attribute: str) -> int:
         return sum(int(suite.get(attribute, "0")) for suite in suites)
 
+    for case in (case for suite in suites for case in suite.iter("testcase")):
+        for wrong in (*case.iter("failure"), *case.iter("error")):
+            said = next(iter((wrong.get("message") or "").splitlines()), "")
+            print(f"  {case.get('classname')}::{case.get('name')}: {said[:200]}")
     failed = total("failures") + total("errors")
     skipped = total("skipped")
     passed = max(total("tests") - failed - skipped, 0)

@@ -355,7 +355,8 @@ plus_loop_is_asked(const struct plus_scheduler *sched)
 static inline bool
 plus_loop_waits(const struct plus_scheduler *sched)
 {
-    return sched->loop.hub != NULL && (plus_loop_is_asked(sched) || sched->loop.hub != sched->loop.own_hub);
+    return sched->loop.hub != NULL &&
+           (plus_loop_is_asked(sched) || sched->loop.hub != sched->loop.own_hub);
 }
 
 /* ---- values ---- */
