@@ -67,8 +67,9 @@ def show(text: str | bytes) -> int:
         if isinstance(text, bytes):
             stream.buffer.write(text)
         else:
-            shown = visible_lines(text).encode(stream.encoding, "backslashreplace")
-            stream.write(shown.decode(stream.encoding))
+            encoding = stream.encoding or "utf-8"  # io.StringIO has none
+            shown = visible_lines(text).encode(encoding, "backslashreplace")
+            stream.write(shown.decode(encoding))
         stream.flush()
     except OSError as error:
         # Otherwise the interpreter would flush the rest at its end, and fail again.
