@@ -417,9 +417,10 @@ print("end")
         child = run_child(
             IMPORTS
             + """
+kept = channel()
 def body():
     try:
-        channel().receive()
+        kept.receive()
     finally:
         print("ended")
 

@@ -31,6 +31,7 @@ def app(environ, start_response):
         most = max(now, most)
     try:
         if path == "/slow":
+            print("slow", file=sys.stderr, flush=True)
             time.sleep(0.3)
         if path == "/fails":
             raise KeyError("why")
@@ -201,8 +202,10 @@ def test_other_errors_end_no_request(tmp_path: Path) -> None:
 
         for end in (lambda: server.get("/background"), reopen_logs, end_at_once):
             with closing(server.connect()) as slow:
+                before = server.text().count("slow")
                 slow.request("GET", "/slow")
-                time.sleep(0.1)
+                while server.text().count("slow") == before:
+                    time.sleep(0.01)
                 end()
                 assert slow.getresponse().status == 200
     finally:
@@ -229,7 +232,8 @@ def test_what_comes_while_a_worker_ends_is_served_by_the_next(tmp_path: Path) ->
         wait_until_serves(server)
         with closing(server.connect()) as slow:
             slow.request("GET", "/slow")
-            time.sleep(0.1)
+            while "slow" not in server.text():
+                time.sleep(0.01)
             text = server.text()
             server.process.send_signal(signal.SIGHUP)
             while "Booting worker" not in server.text()[len(text) :]:

@@ -50,11 +50,12 @@ def test_each_has_a_number_a_name_and_values_of_its_own() -> None:
     child("""
 values = threading.local()
 values.mine = "main"
+go = threading.Event()
 def body():
     me = threading.current_thread()
     log.append((me.name, me.ident == threading.get_ident(), hasattr(values, "mine")))
     values.mine = me.name
-    time.sleep(0.01)
+    go.wait()
     log.append(values.mine)
 threads = [threading.Thread(target=body, name=name) for name in "ab"]
 for thread in threads:
@@ -62,6 +63,7 @@ for thread in threads:
 assert set(threads) <= set(threading.enumerate())
 assert len({threading.get_ident(), *(thread.ident for thread in threads)}) == 3
 assert threading.current_thread() is threading.main_thread()
+go.set()
 for thread in threads:
     thread.join()
 assert log == [("a", True, False), ("b", True, False), "a", "b"], log
