@@ -41,8 +41,6 @@ from tools.results_page import RESULTS, ROOT, PageError
 
 PAGES = ROOT / "docs" / "benchmarks"
 
-BEGIN = "<!-- measured:begin -->"
-END = "<!-- measured:end -->"
 NOT_MEASURED = "(Not measured yet for this version of the package: run `make bench`.)"
 
 _CASES_WITHOUT_TARGET = ("echo-beside-0",)
@@ -579,6 +577,18 @@ class Page:
     """How it was measured."""
     part: str = ""
     """How its results are called where they are of some cases of the benchmark only."""
+    within: str = ""
+    """The page of which this one is a section that bears its name."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file that it is written into."""
+        return f"{self.within or self.name}.md"
+
+    @property
+    def link(self) -> str:
+        """Where it is, in the folder of pages."""
+        return f"{self.file}#{self.name}" if self.within else self.file
 
     @property
     def name(self) -> str:
@@ -649,6 +659,7 @@ SUITES = (
         tasklets_tables,
         f"{_ALONE}, without\ngarbage collection; the best round is shown.",
         "tasklets-pickling",
+        within="tasklets",
     ),
     Page(
         "tasklet-io",
@@ -656,9 +667,10 @@ SUITES = (
         "Each side in one run, in alternating rounds, each in processes of its own, without\n"
         "garbage collection but for gunicorn; the median round is shown, of locks the fastest\n"
         "sample. Server and client have a core each, gunicorn and its client both.",
+        within="tasklets",
     ),
     Page("memory", memory_tables, _MEDIAN),
-    Page("memory", memory_tables, _MEDIAN, "doctor"),
+    Page("memory", memory_tables, _MEDIAN, "doctor", within="memory"),
     Page(
         "records",
         records_tables,
@@ -696,22 +708,21 @@ def index(folder: Path) -> str:
         versions = ", ".join(".".join(version(report).split(".")[:2]) for report in reports)
         dates = sorted({report.machine.get("date", "")[:10] for report in reports})
         measured = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "-"
-        cells = (f"[{page.name}]({page.name}.md)", versions or "-", measured)
+        cells = (f"[{page.name}]({page.link})", versions or "-", measured)
         lines.append(f"| {' | '.join(cells)} | {len(stated)} | {reached} |")
     return "\n".join(lines)
 
 
 def made(results: Path, pages: Path) -> dict[Path, str]:
     """Return all files of `pages` that are made of `results`, as they should be."""
-    texts = {pages / f"{page.name}.md": page.text(results) for page in SUITES}
-    texts[pages / "README.md"] = index(results)
-    return {
-        **{
-            path: results_page.filled(path.read_text("utf-8"), text, BEGIN, END)
-            for path, text in texts.items()
-        },
-        **{pages / name: drawn for name, drawn in charts(results).items()},
-    }
+    texts: dict[str, dict[str, str]] = {"README.md": {"measured": index(results)}}
+    for page in SUITES:
+        block = page.name if page.within else "measured"
+        texts.setdefault(page.file, {})[block] = page.text(results)
+    found = {pages / name: drawn for name, drawn in charts(results).items()}
+    for file, blocks in texts.items():
+        found |= results_page.page(pages / file, **blocks)
+    return found
 
 
 def charts(results: Path) -> dict[str, str]:

@@ -25,9 +25,12 @@ def empty_pages(tmp_path: Path) -> Path:
     """A folder of pages with nothing between the marks."""
     folder = tmp_path / "pages"
     folder.mkdir()
-    for name in ("README", *(page.name for page in benchmark_pages.SUITES)):
-        marks = f"head\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\ntail\n"
-        (folder / f"{name}.md").write_text(marks)
+    blocks = {"README.md": ["measured"]}
+    for page in benchmark_pages.SUITES:
+        blocks.setdefault(page.file, []).append(page.name if page.within else "measured")
+    for file, names in blocks.items():
+        marks = ["\nold\n".join(results_page.marks(name)) for name in names]
+        (folder / file).write_text("\n".join(["head", *marks, "tail\n"]))
     return folder
 
 
@@ -55,7 +58,7 @@ def test_readme_is_short_and_its_linked_numbers_stand_in_their_pages() -> None:
     """`[1,244 → 366 MiB](docs/benchmarks/prefork.md)`: both numbers are in that page's tables."""
     readme = (results_page.ROOT / "README.md").read_text("utf-8")
     assert len(readme.splitlines()) <= 150
-    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)\)", readme)
+    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)[#\w-]*\)", readme)
     assert len(linked) > 5
     for words, path in linked:
         page = (results_page.ROOT / path).read_text("utf-8")
@@ -97,6 +100,7 @@ def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path
     assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 11
     made = benchmark_pages.made(tmp_path, empty_pages)
     texts = {path.stem: text for path, text in made.items() if path.suffix == ".md"}
+    file_of = {page.name: page.within or page.name for page in benchmark_pages.SUITES}
     for name, part in {
         "giltest": "echo beside",
         "threads": "Queue hand-over",
@@ -111,10 +115,11 @@ def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path
         "sites": "80 ms, tuned, Mbit/s",
         "README": "| [sites](sites.md) | 3.13 |",
     }.items():
-        assert part in texts[name], name
-        assert "old" not in texts[name].splitlines()
-        assert texts[name].startswith("head\n")
-        assert texts[name].endswith("\ntail\n")
+        text = texts[file_of.get(name, name)]
+        assert part in text, name
+        assert "old" not in text.splitlines()
+        assert text.startswith("head\n")
+        assert text.endswith("\ntail\n")
     assert "echo beside" not in texts["threads"]
 
 
@@ -132,8 +137,7 @@ def test_the_index_counts_what_is_reached_on_all_versions(tmp_path: Path) -> Non
 def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     made = benchmark_pages.made(tmp_path, empty_pages)
-    silent = [path.stem for path, text in made.items() if benchmark_pages.NOT_MEASURED in text]
-    assert len(silent) == 10
+    assert sum(text.count(benchmark_pages.NOT_MEASURED) for text in made.values()) == 10
     assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
     (empty_pages / "threads.md").write_text("no marks")
     with pytest.raises(results_page.PageError, match="measured:begin"):

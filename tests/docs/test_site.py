@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs_site import docstrings, stage
+from tests.docs import pages
+from tools.docs_site import docstrings, moved, stage
 from tools.docs_site.links import broken
 
 FILES = {
@@ -120,6 +121,30 @@ def test_every_page_of_the_repository_is_in_one_table() -> None:
     site.build()
     listed = [page for pages in tables(site).values() for page in pages]
     assert sorted(listed) == sorted(set(site.pages) - {"index"}), "docs/README.md links each page"
+
+
+def test_merged_pages_lead_to_a_heading_that_is_there() -> None:
+    moves = moved.places()
+    assert len(moves) > 50
+    anchors = {
+        stage.place_of(path.relative_to(pages.ROOT)): pages.anchors(path.read_text("utf-8"))
+        for path in pages.PAGES
+    }
+    assert moves.keys().isdisjoint(anchors), "a place that is used again"
+    for old, new in moves.items():
+        place, hash_, anchor = new.partition("#")
+        assert place in anchors, old
+        assert not hash_ or anchor in anchors[place], old
+
+
+def test_there_are_at_most_a_hundred_pages() -> None:
+    assert len([page for page in pages.PAGES if page.name != "README.md"]) < 100
+
+
+def test_a_merged_page_leaves_one_behind(tmp_path: Path) -> None:
+    moved.write(tmp_path, moved.places("a/b  c/d#e\nx y\n"))
+    assert 'url=../c/d.html#e"' in (tmp_path / "a" / "b.html").read_text()
+    assert '<a href="y.html">' in (tmp_path / "x.html").read_text()
 
 
 def test_what_has_changed_is_written_and_what_is_gone_is_removed(tmp_path: Path) -> None:
