@@ -193,8 +193,8 @@ def _start_cell(case: CaseResult | None) -> str:
     return _pair(*cells) if len(cells) == len(shown) > 0 else "-"
 
 
-def _share_cell(case: CaseResult | None) -> str:
-    shares = [case.min_share("stock"), case.min_share("plus")] if case else []
+def _share_cell(case: CaseResult | None, of: Callable[[CaseResult, Side], float | None]) -> str:
+    shares = [of(case, "stock"), of(case, "plus")] if case else []
     cells = [formats.number(share) for share in shares if share is not None]
     return _pair(*cells) if len(cells) == len(shares) > 0 else "-"
 
@@ -208,7 +208,7 @@ def _cell(target: Target, report: Report) -> str:
         case "p99_ms":
             return _p99_cell(case)
         case "min_share":
-            return _share_cell(case)
+            return _share_cell(case, CaseResult.min_share)
         case "extra_ms":
             return _start_cell(case)
         case "geometric_mean":
@@ -407,13 +407,26 @@ def _peer_rows(reports: Sequence[Report]) -> Iterator[list[str]]:
 
 
 def testserver_tables(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the tables of testserver: requests per second, and p99."""
+    """Return the tables of testserver: requests per second, p99, and what the job does."""
     cases = _all_cases(reports)
     p99 = [
         [f"{c.title}, p99, ms", *(_p99_cell(r.case(c.name), ratio=True) for r in reports)]
         for c in cases
     ]
-    return [_targets_table(cases, reports), _markdown(p99, reports, _STOCK_AND_PLUS[0])]
+    jobs = [
+        [
+            f"{c.title}, speed of the job to alone",
+            *(_share_cell(r.case(c.name), CaseResult.usual_share) for r in reports),
+        ]
+        for c in cases
+        if c.usual_share("stock") is not None
+    ]
+    first = _STOCK_AND_PLUS[0]
+    return [
+        _targets_table(cases, reports),
+        _markdown(p99, reports, first),
+        _markdown(jobs, reports, first),
+    ]
 
 
 def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
@@ -645,7 +658,8 @@ SUITES = (
     Page(
         "testserver",
         testserver_tables,
-        f"{_IN_TURNS}; shown is the\nbest round; p99 is that of it.",
+        f"{_IN_TURNS}; shown is the\nbest round; p99 is that of it. The speed of the job is\n"
+        "the median of all rounds.",
     ),
     PREFORK,
     Page(

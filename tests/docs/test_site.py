@@ -94,22 +94,6 @@ def test_tables_of_contents_are_those_of_the_repository(tmp_path: Path) -> None:
     }
 
 
-def test_the_first_page_has_the_symptoms_first(tmp_path: Path) -> None:
-    text = built(tmp_path).pages["index"]
-    order = [
-        "# Name",
-        "One sentence.",
-        "## Which problem",
-        "(how-to/fast.md#why)",
-        "Status.",
-        "## Inst",
-    ]
-    found = [text.index(each) for each in order]
-    assert found == sorted(found)
-    with pytest.raises(stage.SiteError, match="Which problem do you have"):
-        stage.symptoms_first("# Name\n\nOne.\n\nTwo.\n")
-
-
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(stage.SiteError, match=r"^docs/how-to/fast.md: none.md: there is no"):
         built(tmp_path, **{"docs/how-to/fast.md": "# Fast\n[a](none.md)\n"})
