@@ -3,12 +3,11 @@
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs import pages
+from tests.docs import as_typed, pages
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -63,7 +62,9 @@ def write_files(block: pages.Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ALONE, ids=str)
-def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_python_example(
+    block: pages.Block, python: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if block.left_out is not None:
         pytest.skip(f"marked as not run: {block.left_out}")
     environment = {}
@@ -73,7 +74,7 @@ def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.Fixt
     write_files(block, tmp_path)
     program = tmp_path / (block.file_name or "example.py")
     program.write_text(block.text, "utf-8")
-    done = start([sys.executable, str(program)], tmp_path, environment)
+    done = start([python, str(program)], tmp_path, environment)
     printed = without_folder(done.stdout + done.stderr, tmp_path)
     assert done.returncode == block.status, f"{block}\n{printed}"
     if block.output is not None:
@@ -82,14 +83,14 @@ def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.Fixt
 
 
 @pytest.mark.parametrize("block", RUNNABLE, ids=str)
-def test_console_example(block: pages.Block, tmp_path: Path) -> None:
+def test_console_example(block: pages.Block, python: str, tmp_path: Path) -> None:
     write_files(block, tmp_path)
     commands = [shlex.split(command) for command in block.commands()]
     assert commands, f"{block} has no command"
     printed = ""
     for program, *arguments in commands:
         assert program in PROGRAMS, f"{block}: only {list(PROGRAMS)} are run"
-        done = start([sys.executable, "-m", PROGRAMS[program], *arguments], tmp_path)
+        done = start([python, "-m", PROGRAMS[program], *arguments], tmp_path)
         printed += without_folder(done.stdout + done.stderr, tmp_path)
         assert done.returncode == block.status, f"{block}: {arguments}\n{printed}"
     if block.is_compared:
@@ -170,6 +171,15 @@ def test_marks_and_files_are_read() -> None:
     assert third.files == (("a.py", "pass\n"),)
     assert third.commands() == ["cpythonplus run a.py"]
     assert third.printed() == "what it prints\n"
+
+
+def test_a_page_says_what_it_needs() -> None:
+    text = (
+        "```console\n$ pip install '.[serve]' django \\\n    flask  # both\n"
+        "# /opt/x/bin/pip install ./sites\n"
+        "$ python3 -m pip install --upgrade 'cpythonplus[native]' redis\n```\n"
+    )
+    assert as_typed.packages(text) == {"django", "flask", "redis"}
 
 
 def test_outputs_are_read() -> None:

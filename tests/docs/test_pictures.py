@@ -46,7 +46,9 @@ def test_readme_quotes_the_longest_pause() -> None:
 @pytest.mark.slow
 def test_readme_quotes_what_grows() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
-    first, second, *rest = re.findall(r"^    (.*)$", readme.partition("**Install**")[0], re.M)
+    first, second, *rest = re.findall(
+        r"^    (.*)$", readme.partition("**Install**")[0], re.MULTILINE
+    )
     command = [sys.executable, "-m", "cpythonplus"]
     leak = subprocess.Popen([*command, "run", "benchmarks/demo/leak.py", "60"], cwd=ROOT)
     try:

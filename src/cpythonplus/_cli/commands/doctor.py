@@ -34,6 +34,8 @@ examine running processes:
 
   The process must have been started by `cpythonplus run` or `serve`. Python 3.14 and later do not
   need that if this is the same version. It is paused only briefly. Only `trim` modifies it.
+  `attach` and `growth` copy it for a moment, which takes up to its resident memory once more;
+  where the machine or its container has less, they report without owners.
   py-spy shows the stacks of any other process, and `memray attach` what it allocates.
 
 examples:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from cpythonplus._base.requests import Request, read
 from cpythonplus.prefork._warming import warming
-from cpythonplus.prefork._warming.requests import Request, read
 
 pytestmark = pytest.mark.any_version
 

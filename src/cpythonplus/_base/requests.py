@@ -1,4 +1,4 @@
-"""The requests of a warm-up, and the files that list them.
+"""Requests to a web application, and the files that list them: for a warm-up, and for a load.
 
 A file is a JSON list, one JSON object a line, or an archive of a browser (HAR 1.2).  An object has
 
@@ -7,6 +7,7 @@ A file is a JSON list, one JSON object a line, or an archive of a browser (HAR 1
     headers          {name: value}, or a list of [name, value]
     cookies          {name: value}
     body             text, or a value that is sent as JSON
+    weight           how often a load has it beside the others: 1, unless given
 
 An archive also has requests to other hosts, from which its page loads files.  Only requests to the
 first entry's host are kept.
@@ -17,19 +18,20 @@ from __future__ import annotations
 import base64
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from cpythonplus._base.contents import contents
-from cpythonplus.prefork._options import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Found", "Request", "read"]
+__all__ = ["Found", "Request", "read", "written"]
 
-_KEYS = frozenset({"path", "method", "headers", "cookies", "body"})
+_KEYS = frozenset({"path", "method", "headers", "cookies", "body", "weight"})
+_PATH = re.compile("/|https?://")
+_MOST_WEIGHT = 1000
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _TEXT = re.compile(r"[^\x00-\x08\x0a-\x1f\x7f]*")
 _OF_CONNECTION = frozenset(
@@ -53,6 +55,7 @@ class Request:
 
     target: a path with its query, or a whole address. headers: name and value, without those that
     every request has. origin: the file and entry that it is from; empty if it was given as a path.
+    weight: how often a load has it beside the others.
     """
 
     target: str
@@ -60,6 +63,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     origin: str = ""
+    weight: int = 1
 
     def __str__(self) -> str:
         if not self.origin:
@@ -83,13 +87,13 @@ class Request:
         url = urlsplit(self.target)
         return url.hostname or "localhost", url.port or (443 if url.scheme == "https" else 80)
 
-    def all_headers(self) -> list[tuple[str, str]]:
+    def all_headers(self, agent: str = "cpythonplus-warm-up") -> list[tuple[str, str]]:
         """Return its headers, and those that a client adds."""
         given = {name.lower() for name, _ in self.headers}
         common = {
             "Host": self.host,
             "Accept": "*/*",
-            "User-Agent": "cpythonplus-warm-up",
+            "User-Agent": agent,
             **({"Content-Length": str(len(self.body))} if self.body or not self.is_safe else {}),
         }
         added = [(name, value) for name, value in common.items() if name.lower() not in given]
@@ -112,7 +116,7 @@ def read(path: str) -> Found:
         host = None
         for place, entry in entries:
             with _Place(place):
-                request = _recorded(entry, place) if is_archive else _written(entry, place)
+                request = _recorded(entry, place) if is_archive else written(entry, place)
             if request is None or (is_archive and host not in {None, request.host}):
                 elsewhere += 1
                 continue
@@ -171,7 +175,8 @@ def _lines(text: str) -> list[tuple[str, Any]]:
 # ---- an entry -----------------------------------------------------------------------------------
 
 
-def _written(entry: Any, place: str) -> Request:  # noqa: ANN401  # JSON
+def written(entry: Any, place: str = "") -> Request:  # noqa: ANN401  # JSON
+    """Return the request that an object describes.  Raises ValueError."""
     if not isinstance(entry, dict):
         raise ValueError(f"expected an object with a path, got {_shown(entry)}")
     unknown = entry.keys() - _KEYS
@@ -188,7 +193,11 @@ def _written(entry: Any, place: str) -> Request:  # noqa: ANN401  # JSON
         if not _has(headers, "content-type"):
             headers.append(("Content-Type", "application/json"))
     headers += _cookie(_pairs(entry.get("cookies", {}), "cookies"))
-    return _checked(entry.get("path"), entry.get("method", "GET"), headers, sent, place)
+    weight = entry.get("weight", 1)
+    if type(weight) is not int or not 1 <= weight <= _MOST_WEIGHT:
+        raise ValueError(f"expected a weight from 1 to {_MOST_WEIGHT}, got {_shown(weight)}")
+    found = _checked(entry.get("path"), entry.get("method", "GET"), headers, sent, place)
+    return replace(found, weight=weight)
 
 
 def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
@@ -197,7 +206,7 @@ def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
     if not isinstance(request, dict):
         raise ValueError("expected an object with a request")
     url = request.get("url")
-    if isinstance(url, str) and not is_path(url):
+    if isinstance(url, str) and not _PATH.match(url):
         return None  # data:, blob:, ws:
     headers = [
         (name, value)
@@ -224,7 +233,7 @@ def _recorded(entry: Any, place: str) -> Request | None:  # noqa: ANN401  # JSON
 def _checked(
     path: object, method: object, headers: list[tuple[str, str]], body: bytes, place: str
 ) -> Request:
-    if not isinstance(path, str) or not is_path(path) or not _TEXT.fullmatch(path):
+    if not isinstance(path, str) or not _PATH.match(path) or not _TEXT.fullmatch(path):
         raise ValueError(f"expected a path like /index or a whole address, got {_shown(path)}")
     _ = urlsplit(path).port  # a ValueError says what is wrong with an address
     if not isinstance(method, str) or not _TOKEN.fullmatch(method):
