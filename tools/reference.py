@@ -317,7 +317,7 @@ def serve_options() -> str:
     ]
     for each in OPTIONS:
         default = str(each.default or "none") if each.shape else "on" if each.is_on else "off"
-        text = f"Turn off: {each.text}" if each.is_on else each.text
+        text = f"Do not {each.text[0].lower()}{each.text[1:]}" if each.is_on else each.text
         names = (f"`{each.setting}`", f"`{each.variable}`")
         rows.append((f"`{f'{each.word} {each.shape}'.strip()}`", text, default, *names))
     return table(rows)

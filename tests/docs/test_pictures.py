@@ -53,10 +53,9 @@ def test_readme_quotes_what_grows() -> None:
     leak = subprocess.Popen([*command, "run", "benchmarks/demo/leak.py", "60"], cwd=ROOT)
     try:
         growth = [*command, "doctor", "growth", str(leak.pid), "--seconds", "2"]
-        for _ in range(50):
+        done = subprocess.run(growth, capture_output=True, text=True, check=False)
+        while done.returncode and leak.poll() is None:  # it does not listen yet
             done = subprocess.run(growth, capture_output=True, text=True, check=False)
-            if done.returncode == 0:
-                break
     finally:
         leak.kill()
         leak.wait()

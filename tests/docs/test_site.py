@@ -75,6 +75,11 @@ def test_links_lead_to_places_of_the_site(tmp_path: Path) -> None:
     assert set(site.files) == {"how-to/p.png", "project/LICENSE"}
 
 
+def test_the_changelog_is_not_searched(tmp_path: Path) -> None:
+    pages = built(tmp_path).pages
+    assert [place for place, text in pages.items() if "no-search: true" in text] == [stage.CHANGES]
+
+
 def test_a_folder_is_linked_where_the_project_has_an_address(tmp_path: Path) -> None:
     urls = "[project]\n[project.urls]\nSource = 'https://x.example/y/'\n"
     site = built(tmp_path, **{"pyproject.toml": urls})

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OTHERS = ("lint", "sites")
 """The folders of other distributions, each with its docs."""
 START, CONTENTS = Path("README.md"), Path("docs/README.md")
+CHANGES = "project/changelog"
 # Diataxis' names for the sections of docs/README.md, by the folder that a section links first.
 TITLES = {
     "tutorial": "Tutorials",
@@ -218,6 +219,9 @@ class Site:
         if self.problems:
             raise SiteError("\n".join(self.problems))
         self._contents()
+        # Its entries name everything, so that it would be found before the pages about it.
+        if CHANGES in self.pages:
+            self.pages[CHANGES] = f"---\nno-search: true\n---\n\n{self.pages[CHANGES]}"
 
     def _api_pages(self) -> None:
         for name in self.modules:
