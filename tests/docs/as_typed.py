@@ -37,7 +37,8 @@ def packages(text: str) -> set[str]:
         for arguments in _PIP.findall(_NEW_LINE.sub(" ", text))
         for word in shlex.split(arguments, comments=True)
     }
-    return {word for word in words if re.match(r"[A-Za-z]", word) and "cpythonplus" not in word}
+    others = {str(ROOT / other) for other in ("lint", "sites") if f"./{other}" in words}
+    return others | {w for w in words if re.match(r"[A-Za-z]", w) and "cpythonplus" not in w}
 
 
 def environment(page: Path) -> str:

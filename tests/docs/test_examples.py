@@ -89,8 +89,9 @@ def test_console_example(block: pages.Block, python: str, tmp_path: Path) -> Non
     assert commands, f"{block} has no command"
     printed = ""
     for program, *arguments in commands:
-        assert program in PROGRAMS, f"{block}: only {list(PROGRAMS)} are run"
-        done = start([python, "-m", PROGRAMS[program], *arguments], tmp_path)
+        assert program in ("python", *PROGRAMS), f"{block}: only python and {[*PROGRAMS]} are run"
+        module = ["-m", PROGRAMS[program]] if program in PROGRAMS else []
+        done = start([python, *module, *arguments], tmp_path)
         printed += without_folder(done.stdout + done.stderr, tmp_path)
         assert done.returncode == block.status, f"{block}: {arguments}\n{printed}"
     if block.is_compared:
@@ -176,10 +177,10 @@ def test_marks_and_files_are_read() -> None:
 def test_a_page_says_what_it_needs() -> None:
     text = (
         "```console\n$ pip install '.[serve]' django \\\n    flask  # both\n"
-        "# /opt/x/bin/pip install ./sites\n"
+        "# /opt/x/bin/pip install ./lint\n"
         "$ python3 -m pip install --upgrade 'cpythonplus[native]' redis\n```\n"
     )
-    assert as_typed.packages(text) == {"django", "flask", "redis"}
+    assert as_typed.packages(text) == {"django", "flask", "redis", str(pages.ROOT / "lint")}
 
 
 def test_outputs_are_read() -> None:
