@@ -147,7 +147,8 @@ def test_a_server_with_light_and_heavy_requests(tmp_path: Path) -> None:
     words += ["--requests", "requests.jsonl", "--rounds", "1", "--", PYTHON, "server.py", port]
     result = compare(*words, cwd=tmp_path)
     assert result.status == 0, result
-    assert f"2 different requests, http://127.0.0.1:{port}: 50/s" in result.out
+    said = " ".join(result.out.split())
+    assert f"2 different requests, http://127.0.0.1:{port}: 50/s" in said
     for kind in ("GET /light", "GET /heavy"):
         assert f"open loop, {kind}:\n" in result.out
     assert max(map(len, result.out.splitlines())) <= 80

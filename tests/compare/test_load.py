@@ -65,7 +65,7 @@ class Handler(socketserver.StreamRequestHandler):
             while line.strip():
                 line = self.rfile.readline()
                 head += line
-            path = head.split()[1].decode()
+            path = head.split()[1].decode().partition("?")[0]
             length = re.search(rb"Content-Length: (\d+)", head)
             self.server.bodies.append(self.rfile.read(int(length[1])) if length else b"")
             self.server.heads.append(head)

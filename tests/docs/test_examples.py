@@ -40,6 +40,8 @@ def start(
     environment = {name: v for name, v in os.environ.items() if name != "CPYTHONPLUS_RUN"}
     # pytest draws lines as wide as it takes the terminal to be.
     environment["COLUMNS"] = "80"
+    # As in an environment that was activated.
+    environment["PATH"] = f"{Path(command[0]).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run(
         command,
         check=False,

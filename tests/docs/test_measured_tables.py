@@ -200,8 +200,10 @@ def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
     title = "Flask, gunicorn gthread, 50 connections"
     assert found[f"{title}, requests/s"][1] == "≥ 1.1 x stock"
     assert found[f"{title}, p99, ms"] == ["8.00 → 2.00 (0.250 x)"]
-    headings = 2  # the second table's replace those of the first
-    assert len(found) == 2 * len(report.cases) + headings
+    jobs = [case.title for case in report.cases if case.usual_share("stock") is not None]
+    assert found[f"{jobs[0]}, speed of the job to alone"] == ["0.400 → 0.400"]
+    headings = 2  # those of later tables replace those of the first
+    assert len(found) == 2 * len(report.cases) + len(jobs) + headings
 
 
 def test_a_slim_result_gives_the_same_tables(tmp_path: Path) -> None:
