@@ -59,7 +59,8 @@ def test_readme_quotes_what_grows() -> None:
     finally:
         leak.kill()
         leak.wait()
-    said = f"{' '.join(done.stdout.replace(f'{ROOT}/', '').split())} "
+    words = " ".join(done.stdout.replace(f"{ROOT}/", "").split())
+    said = f"{words} end"
     for line in (f"{first} {second}", *rest):
         assert pages.matches(f"... {line.strip()} ...", said, any_numbers=True), f"{line}\n{said}"
 
