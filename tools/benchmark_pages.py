@@ -34,6 +34,7 @@ from benchmarks.common.results import (
 from benchmarks.common.sides import ALL_SIDES, Side
 from benchmarks.common.storing import stored
 from benchmarks.common.targets import Target
+from benchmarks.demo.scenario import WORKERS as DEMO_WORKERS
 from benchmarks.scenarios import FIGURES, TARGETS
 from tools import requests_chart, results_page
 from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
@@ -440,6 +441,31 @@ def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
     return [_targets_table(cases, reports), _markdown(freezing, reports, heading)]
 
 
+def demo_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the table of what `make demo` finds whatever else the machine does."""
+
+    def shown(report: Report, name: str, side: Side) -> str:
+        case = report.case(name)
+        outcome = case.shown(side) if case else None
+        return _number(outcome.rate if outcome else None)
+
+    names = {
+        "gunicorn": (f"plain-{DEMO_WORKERS}", "stock"),
+        "gunicorn --preload": (f"workers-{DEMO_WORKERS}", "stock"),
+        "cpythonplus serve": (f"workers-{DEMO_WORKERS}", "plus"),
+    }
+    memory = [
+        [f"{DEMO_WORKERS} workers, {title}, MiB", *(shown(r, name, side) for r in reports)]
+        for title, (name, side) in names.items()
+    ]
+    pauses = [
+        _number(case.figure("pause_ms", "plus") if case else None)
+        for case in (report.case("leak") for report in reports)
+    ]
+    rows = [*memory, ["doctor growth: the program was paused for, ms", *pauses]]
+    return [_markdown(rows, reports, "measured")]
+
+
 def tasklets_tables(reports: Sequence[Report]) -> list[list[str]]:
     """Return the tables of tasklets: the targets, and all sides on the newest interpreter.
 
@@ -648,6 +674,12 @@ GILTEST = Page(
     "shown; shares are the least of all rounds.",
 )
 PREFORK = Page("prefork", prefork_tables, f"{_IN_TURNS}; the median round\nis shown.")
+DEMO = Page(
+    "demo",
+    demo_tables,
+    "Each of these cases has one round, beside other load.",
+    within="prefork",
+)
 SUITES = (
     GILTEST,
     Page(
@@ -662,6 +694,7 @@ SUITES = (
         "the median of all rounds.",
     ),
     PREFORK,
+    DEMO,
     Page(
         "tasklets",
         tasklets_tables,

@@ -58,7 +58,8 @@ def _requests(case: CaseResult, gained: list[str]) -> list[RenderableType]:
         price = f"the job runs at {shares[1]:.0%} of its speed alone, not at {shares[0]:.0%}"
     if max(plus) >= min(stock):
         told += " (the rounds overlap: busy machine?)"
-    gained.append(f"p99 {formats.number(median(stock))} -> {formats.number(median(plus))} ms")
+    if gain > _LEAST_GAIN:
+        gained.append(f"p99 {formats.number(median(stock))} -> {formats.number(median(plus))} ms")
     return _block(
         "Requests wait while a thread computes",
         "Flask under gunicorn's gthread worker, 10 connections; cpythonplus run",
