@@ -131,6 +131,10 @@ compat-serve: ## applications of real life under gunicorn, stock beside serve; C
 soak: ## an hour of everything at once in tasklets; SOAK_ARGS='--side gevent --seconds 600'
 	@$(in_env) --group test -- python tools/soak.py $(SOAK_ARGS)
 
+.PHONY: try-docs
+try-docs: ## the examples of the pages as they stand, where only the package is and what each page installs
+	@$(in_env) --group test -- python -m pytest $(workers) --as-typed tests/docs/test_examples.py $(PYTEST_ARGS)
+
 .PHONY: docs
 docs: ## rewrite the generated parts of docs/reference, the tables of docs/benchmarks, drawn pictures
 	@$(in_env) --group test -- python -m tools.reference

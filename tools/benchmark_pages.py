@@ -34,6 +34,7 @@ from benchmarks.common.results import (
 from benchmarks.common.sides import ALL_SIDES, Side
 from benchmarks.common.storing import stored
 from benchmarks.common.targets import Target
+from benchmarks.demo.scenario import WORKERS as DEMO_WORKERS
 from benchmarks.scenarios import FIGURES, TARGETS
 from tools import requests_chart, results_page
 from tools.headline_chart import DARK, LIGHT, Bars, bar_charts
@@ -41,8 +42,6 @@ from tools.results_page import RESULTS, ROOT, PageError
 
 PAGES = ROOT / "docs" / "benchmarks"
 
-BEGIN = "<!-- measured:begin -->"
-END = "<!-- measured:end -->"
 NOT_MEASURED = "(Not measured yet for this version of the package: run `make bench`.)"
 
 _CASES_WITHOUT_TARGET = ("echo-beside-0",)
@@ -195,8 +194,8 @@ def _start_cell(case: CaseResult | None) -> str:
     return _pair(*cells) if len(cells) == len(shown) > 0 else "-"
 
 
-def _share_cell(case: CaseResult | None) -> str:
-    shares = [case.min_share("stock"), case.min_share("plus")] if case else []
+def _share_cell(case: CaseResult | None, of: Callable[[CaseResult, Side], float | None]) -> str:
+    shares = [of(case, "stock"), of(case, "plus")] if case else []
     cells = [formats.number(share) for share in shares if share is not None]
     return _pair(*cells) if len(cells) == len(shares) > 0 else "-"
 
@@ -210,7 +209,7 @@ def _cell(target: Target, report: Report) -> str:
         case "p99_ms":
             return _p99_cell(case)
         case "min_share":
-            return _share_cell(case)
+            return _share_cell(case, CaseResult.min_share)
         case "extra_ms":
             return _start_cell(case)
         case "geometric_mean":
@@ -409,13 +408,26 @@ def _peer_rows(reports: Sequence[Report]) -> Iterator[list[str]]:
 
 
 def testserver_tables(reports: Sequence[Report]) -> list[list[str]]:
-    """Return the tables of testserver: requests per second, and p99."""
+    """Return the tables of testserver: requests per second, p99, and what the job does."""
     cases = _all_cases(reports)
     p99 = [
         [f"{c.title}, p99, ms", *(_p99_cell(r.case(c.name), ratio=True) for r in reports)]
         for c in cases
     ]
-    return [_targets_table(cases, reports), _markdown(p99, reports, _STOCK_AND_PLUS[0])]
+    jobs = [
+        [
+            f"{c.title}, speed of the job to alone",
+            *(_share_cell(r.case(c.name), CaseResult.usual_share) for r in reports),
+        ]
+        for c in cases
+        if c.usual_share("stock") is not None
+    ]
+    first = _STOCK_AND_PLUS[0]
+    return [
+        _targets_table(cases, reports),
+        _markdown(p99, reports, first),
+        _markdown(jobs, reports, first),
+    ]
 
 
 def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
@@ -427,6 +439,31 @@ def prefork_tables(reports: Sequence[Report]) -> list[list[str]]:
     ]
     heading = "stock → gc.freeze before the fork"
     return [_targets_table(cases, reports), _markdown(freezing, reports, heading)]
+
+
+def demo_tables(reports: Sequence[Report]) -> list[list[str]]:
+    """Return the table of what `make demo` finds whatever else the machine does."""
+
+    def shown(report: Report, name: str, side: Side) -> str:
+        case = report.case(name)
+        outcome = case.shown(side) if case else None
+        return _number(outcome.rate if outcome else None)
+
+    names = {
+        "gunicorn": (f"plain-{DEMO_WORKERS}", "stock"),
+        "gunicorn --preload": (f"workers-{DEMO_WORKERS}", "stock"),
+        "cpythonplus serve": (f"workers-{DEMO_WORKERS}", "plus"),
+    }
+    memory = [
+        [f"{DEMO_WORKERS} workers, {title}, MiB", *(shown(r, name, side) for r in reports)]
+        for title, (name, side) in names.items()
+    ]
+    pauses = [
+        _number(case.figure("pause_ms", "plus") if case else None)
+        for case in (report.case("leak") for report in reports)
+    ]
+    rows = [*memory, ["doctor growth: the program was paused for, ms", *pauses]]
+    return [_markdown(rows, reports, "measured")]
 
 
 def tasklets_tables(reports: Sequence[Report]) -> list[list[str]]:
@@ -579,6 +616,18 @@ class Page:
     """How it was measured."""
     part: str = ""
     """How its results are called where they are of some cases of the benchmark only."""
+    within: str = ""
+    """The page of which this one is a section that bears its name."""
+
+    @property
+    def file(self) -> str:
+        """The name of the file that it is written into."""
+        return f"{self.within or self.name}.md"
+
+    @property
+    def link(self) -> str:
+        """Where it is, in the folder of pages."""
+        return f"{self.file}#{self.name}" if self.within else self.file
 
     @property
     def name(self) -> str:
@@ -625,6 +674,12 @@ GILTEST = Page(
     "shown; shares are the least of all rounds.",
 )
 PREFORK = Page("prefork", prefork_tables, f"{_IN_TURNS}; the median round\nis shown.")
+DEMO = Page(
+    "demo",
+    demo_tables,
+    "Each of these cases has one round, beside other load.",
+    within="prefork",
+)
 SUITES = (
     GILTEST,
     Page(
@@ -635,9 +690,11 @@ SUITES = (
     Page(
         "testserver",
         testserver_tables,
-        f"{_IN_TURNS}; shown is the\nbest round; p99 is that of it.",
+        f"{_IN_TURNS}; shown is the\nbest round; p99 is that of it. The speed of the job is\n"
+        "the median of all rounds.",
     ),
     PREFORK,
+    DEMO,
     Page(
         "tasklets",
         tasklets_tables,
@@ -649,6 +706,7 @@ SUITES = (
         tasklets_tables,
         f"{_ALONE}, without\ngarbage collection; the best round is shown.",
         "tasklets-pickling",
+        within="tasklets",
     ),
     Page(
         "tasklet-io",
@@ -656,9 +714,10 @@ SUITES = (
         "Each side in one run, in alternating rounds, each in processes of its own, without\n"
         "garbage collection but for gunicorn; the median round is shown, of locks the fastest\n"
         "sample. Server and client have a core each, gunicorn and its client both.",
+        within="tasklets",
     ),
     Page("memory", memory_tables, _MEDIAN),
-    Page("memory", memory_tables, _MEDIAN, "doctor"),
+    Page("memory", memory_tables, _MEDIAN, "doctor", within="memory"),
     Page(
         "records",
         records_tables,
@@ -696,22 +755,21 @@ def index(folder: Path) -> str:
         versions = ", ".join(".".join(version(report).split(".")[:2]) for report in reports)
         dates = sorted({report.machine.get("date", "")[:10] for report in reports})
         measured = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "-"
-        cells = (f"[{page.name}]({page.name}.md)", versions or "-", measured)
+        cells = (f"[{page.name}]({page.link})", versions or "-", measured)
         lines.append(f"| {' | '.join(cells)} | {len(stated)} | {reached} |")
     return "\n".join(lines)
 
 
 def made(results: Path, pages: Path) -> dict[Path, str]:
     """Return all files of `pages` that are made of `results`, as they should be."""
-    texts = {pages / f"{page.name}.md": page.text(results) for page in SUITES}
-    texts[pages / "README.md"] = index(results)
-    return {
-        **{
-            path: results_page.filled(path.read_text("utf-8"), text, BEGIN, END)
-            for path, text in texts.items()
-        },
-        **{pages / name: drawn for name, drawn in charts(results).items()},
-    }
+    texts: dict[str, dict[str, str]] = {"README.md": {"measured": index(results)}}
+    for page in SUITES:
+        block = page.name if page.within else "measured"
+        texts.setdefault(page.file, {})[block] = page.text(results)
+    found = {pages / name: drawn for name, drawn in charts(results).items()}
+    for file, blocks in texts.items():
+        found |= results_page.page(pages / file, **blocks)
+    return found
 
 
 def charts(results: Path) -> dict[str, str]:

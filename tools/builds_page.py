@@ -1,4 +1,4 @@
-"""Writes which builds of CPython the facts were proven on into docs/reference/builds.md.
+"""Writes which builds of CPython the facts were proven on into docs/reference/facts.md.
 
     python -m tools.builds_page --ask      prints what is so of this interpreter, as JSON
     python -m tools.builds_page --record   asks this machine's interpreters, and Debian's as root
@@ -19,7 +19,7 @@ from typing import Any
 
 from tools import results_page
 
-PAGE = results_page.PAGES / "builds.md"
+PAGE = results_page.PAGES / "facts.md"
 RESULT = results_page.RESULTS / "builds.json"
 FOLDERS = {
     "bookworm": ("Debian 12", ["python3.11"]),
@@ -128,7 +128,7 @@ def table(builds: Sequence[Build]) -> str:
 
 def made() -> dict[Path, str]:
     """Return the page of what is recorded."""
-    return results_page.page(PAGE, table(json.loads(RESULT.read_text("utf-8"))))
+    return results_page.page(PAGE, builds=table(json.loads(RESULT.read_text("utf-8"))))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

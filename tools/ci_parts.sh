@@ -10,7 +10,7 @@ slots=(
     "tests:sid:python3.15:PYTHON_JIT=1 lies:sid:python3.13 cpython:sid:python3.13:1/3"
     "newcomer:bookworm lies:here:3.12 cpython:sid:python3.14:2/3"
     "tests:sid:python3.14 lies:sid:python3.14 cpython:sid:python3.13:2/3"
-    "sanitizers site cpython:here:3.11:2/2"
+    "sanitizers site try_docs cpython:here:3.11:2/2"
     "tests:sid:python3.14-dbg tests:here:3.13 cpython:here:3.12:2/2"
     "tests:sid:python3.14:PYTHON_JIT=1 tests:here:3.11 compat cpython_tasklets cpython:sid:python3.13:3/3"
     "newcomer:trixie lies:sid:python3.15 archives cycles cpython:sid:python3.14:3/3"
@@ -107,6 +107,7 @@ once() {
 }
 archives() { once 'make dist' dist; }
 musl() { once 'make musl' musl; }
+try_docs() { run_tests try-docs at here try-docs '' make try-docs PYTHON="$first_python"; }
 site() { once 'make site' site; }
 compat() { once "other people's tests" compat COMPAT=quick; }
 cycles() { once "cycles in other people's tests" compat COMPAT=quick COMPAT_ARGS=--no-cycles; }

@@ -33,7 +33,7 @@ _FRAMES = (
 )
 
 # Tests of what a C type cannot have, or of what ours have on purpose.  They are named in the output
-# all the same, and in docs/reference/cpython-tests-under-run.md.  One more can hang, plain too, on
+# all the same, and in docs/reference/cpython-tests.md.  One more can hang, plain too, on
 # CPython 3.12 before 3.12.8 and on 3.13.0: test_processes_terminate of test_concurrent_futures.
 KNOWN_RUN = {
     "test.test_threading.ThreadJoinOnShutdown.test_3_join_in_forked_from_thread":

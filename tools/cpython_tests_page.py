@@ -19,8 +19,7 @@ from tools.cpython_known import KNOWN_TASKLETS, KNOWN_WHOLE, TASKLETS_ALL
 from tools.junit_results import key_of, reason
 from tools.results_page import PageError
 
-PAGE = results_page.PAGES / "cpython-tests-under-patch.md"
-PAGE_OF_RUN = results_page.PAGES / "cpython-tests-under-run.md"
+PAGE = results_page.PAGES / "cpython-tests.md"
 
 
 def check(
@@ -114,10 +113,7 @@ def made() -> dict[Path, str]:
     )
     check(tasklets, KNOWN_TASKLETS, TASKLETS_ALL)
     check(whole, KNOWN_WHOLE)
-    return {
-        **results_page.page(PAGE, rendered(tasklets)),
-        **results_page.page(PAGE_OF_RUN, rendered_whole(whole)),
-    }
+    return results_page.page(PAGE, run=rendered_whole(whole), patch=rendered(tasklets))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""Writes what became of each fact that was made false into docs/reference/lies.md.
+"""Writes what became of each fact that was made false into docs/reference/facts.md.
 
     python -m tools.lies_page           rewrites the blocks of the page
     python -m tools.lies_page --check   changes nothing; exit status 1 when it is outdated
@@ -14,8 +14,7 @@ from typing import Any
 
 from tools import results_page
 
-PAGE = results_page.PAGES / "lies.md"
-FEATURES = ("<!-- features:begin -->", "<!-- features:end -->")
+PAGE = results_page.PAGES / "facts.md"
 
 Results = Sequence[dict[str, Any]]
 ABSENT = "-"
@@ -77,8 +76,7 @@ def features(results: Results) -> str:
 def made() -> dict[Path, str]:
     """Return the page of what is recorded."""
     results = results_page.read(results_page.RESULTS, "lies")
-    text = results_page.filled(PAGE.read_text("utf-8"), table(results))
-    return {PAGE: results_page.filled(text, features(results), *FEATURES)}
+    return results_page.page(PAGE, lies=table(results), features=features(results))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

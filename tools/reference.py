@@ -43,6 +43,9 @@ _BLOCK = re.compile(
     re.DOTALL,
 )
 
+_FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
+_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
+
 # A docstring of C code begins with how it is called.
 _CALL = re.compile(r"\w+\(\w*\)")
 # The list in which it ends on the page says as much.
@@ -314,7 +317,7 @@ def serve_options() -> str:
     ]
     for each in OPTIONS:
         default = str(each.default or "none") if each.shape else "on" if each.is_on else "off"
-        text = f"Turn off: {each.text}" if each.is_on else each.text
+        text = f"Do not {each.text[0].lower()}{each.text[1:]}" if each.is_on else each.text
         names = (f"`{each.setting}`", f"`{each.variable}`")
         rows.append((f"`{f'{each.word} {each.shape}'.strip()}`", text, default, *names))
     return table(rows)
@@ -373,9 +376,22 @@ def rendered(page: str) -> str:
     def fill(block: re.Match[str]) -> str:
         name = block["name"]
         body = RENDERERS[name]() if name in RENDERERS else documented(name)
+        above = _HEADING.findall(_FENCED.sub("", _BLOCK.sub("", page[: block.start()])))
+        body = below(body, len(above[-1]) if above else 2)
         return f"{block['head']}{body.rstrip()}\n{block['foot']}"
 
     return _BLOCK.sub(fill, page)
+
+
+def below(text: str, level: int) -> str:
+    """Return a text, whose headings begin with the third level, below one of `level`."""
+
+    def moved(match: re.Match[str]) -> str:
+        return "#" * (len(match[0]) + level - 2)
+
+    parts = _FENCED.split(text)
+    parts[::2] = [_HEADING.sub(moved, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def names_in(page: str) -> list[str]:

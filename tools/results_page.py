@@ -10,8 +10,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 PAGES = ROOT / "docs" / "reference"
-BEGIN = "<!-- tests:begin -->"
-END = "<!-- tests:end -->"
 NOT_RUN = "(Not run yet for this version of the package.)"
 
 
@@ -41,12 +39,20 @@ def where(versions: Sequence[str], results: Sequence[dict[str, Any]]) -> str:
     return "all" if len(versions) == len(results) else ", ".join(map(minor, versions))
 
 
-def page(path: Path, text: str) -> dict[Path, str]:
-    """Return the page in `path` with `text` in its block."""
-    return {path: filled(path.read_text("utf-8"), text)}
+def page(path: Path, **texts: str) -> dict[Path, str]:
+    """Return the page in `path` with each text in the block of its name."""
+    found = path.read_text("utf-8")
+    for name, text in texts.items():
+        found = filled(found, text, *marks(name))
+    return {path: found}
 
 
-def filled(page: str, text: str, begin: str = BEGIN, end: str = END) -> str:
+def marks(name: str) -> tuple[str, str]:
+    """Return the comments around the block of this name."""
+    return f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
+
+
+def filled(page: str, text: str, begin: str, end: str) -> str:
     """Return a page with `text` between its marks; PageError where it has none."""
     head, found, rest = page.partition(begin)
     _, closed, tail = rest.partition(end)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from math import exp, log
 from pathlib import Path
-from statistics import median_low
+from statistics import median, median_low
 from typing import Literal
 
 from benchmarks.common.percentiles import Latency
@@ -155,6 +155,11 @@ class CaseResult:
         """
         shares = [share.work for o in self.outcomes(side) for share in o.shares]
         return min(shares) if shares else None
+
+    def usual_share(self, side: Side) -> float | None:
+        """Return the median of what the CPU threads did in the rounds of `side`, to alone."""
+        shares = [share.work for o in self.outcomes(side) for share in o.shares]
+        return median(shares) if shares else None
 
     def errors(self, side: Side) -> int:
         """Return the number of failed requests in all rounds of `side`."""

@@ -53,12 +53,13 @@ def _requests(case: CaseResult, gained: list[str]) -> list[RenderableType]:
     gain = median(stock) / median(plus)
     told = f"{formats.number(gain)} times shorter" if gain > 1 else "none"
     price = "a job in the same process gets what the requests leave"
-    shares = [_share(case, side) for side in ("stock", "plus")]
+    shares = [case.usual_share(side) for side in ("stock", "plus")]
     if None not in shares:
         price = f"the job runs at {shares[1]:.0%} of its speed alone, not at {shares[0]:.0%}"
     if max(plus) >= min(stock):
         told += " (the rounds overlap: busy machine?)"
-    gained.append(f"p99 {formats.number(median(stock))} -> {formats.number(median(plus))} ms")
+    if gain > _LEAST_GAIN:
+        gained.append(f"p99 {formats.number(median(stock))} -> {formats.number(median(plus))} ms")
     return _block(
         "Requests wait while a thread computes",
         "Flask under gunicorn's gthread worker, 10 connections; cpythonplus run",
@@ -66,11 +67,6 @@ def _requests(case: CaseResult, gained: list[str]) -> list[RenderableType]:
         told,
         price,
     )
-
-
-def _share(case: CaseResult, side: Side) -> float | None:
-    found = [share.work for each in case.outcomes(side) for share in each.shares]
-    return median(found) if found else None
 
 
 def _memory(case: CaseResult, plain: Outcome | None, gained: list[str]) -> list[RenderableType]:

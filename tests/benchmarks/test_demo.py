@@ -70,6 +70,7 @@ def test_a_gain_within_the_noise_and_no_gain_are_called_so() -> None:
     memory.rounds[1] = replace(memory.rounds[1], outcome=Outcome(rate=160))
     text = shown(found)
     assert "gain   none (the rounds overlap: busy machine?)" in text
+    assert "Gained: a leak by name." in text
     assert "gain   none: before Python 3.12 objects cannot be immortal" in text
 
 

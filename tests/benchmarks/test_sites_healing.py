@@ -70,7 +70,7 @@ def test_the_page_shows_what_was_measured() -> None:
         name: {side: [each and Found(**each) for each in rounds] for side, rounds in row.items()}
         for name, row in recorded["situations"].items()
     }
-    page = (ROOT / "docs/benchmarks/sites-healing.md").read_text()
+    page = (ROOT / "docs/benchmarks/sites.md").read_text()
     assert table(results, SIDES) in page
     assert f"{recorded['machine']['kernel']}" in page
 

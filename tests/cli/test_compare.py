@@ -27,6 +27,9 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 """
 
 
+URL = ("--rate", "5", "--url", "http://127.0.0.1:8/")
+
+
 def compare(*words: str, cwd: Path | None = None) -> Result:
     return execute([*COMPARE, *words], cwd=cwd)
 
@@ -59,6 +62,18 @@ def test_help() -> None:
         (["--url", "http://127.0.0.1/", "--", "python"], ["--url requires --rate"]),
         (["--url", "http://192.0.2.1/", "--rate", "5", "--", "python"], ["not loopback"]),
         (["--url", "ftp://127.0.0.1/", "--rate", "5", "--", "python"], ["http://"]),
+        (["--header", "A: b", "--", "python"], ["--header requires --url"]),
+        (["--requests", "x", "--", "python"], ["--requests requires --url"]),
+        ([*URL, "--url", "http://127.0.0.1:9/", "--", "python"], ["of one host and port"]),
+        ([*URL, "--weights", "1,2", "--", "python"], ["a weight for each of 1 URLs"]),
+        ([*URL, "--weights", "0", "--", "python"], ["a weight from 1 to 1000, got 0"]),
+        ([*URL, "--header", "a", "--", "python"], ["expected NAME: VALUE, got 'a'"]),
+        ([*URL, "--method", "a b", "--", "python"], ["a method like GET, got 'a b'"]),
+        (
+            [*URL, "--requests", "/no/file", "--", "python"],
+            ["--requests: No such file", "/no/file"],
+        ),
+        ([*URL, "--requests", "x", "--data", "y", "--", "python"], ["no option of requests"]),
         (["--format", "xml"], ["--format", "xml"]),
         (["--plus", "walk", "--", PYTHON, "-c", ""], ["--plus", "walk"]),
         (
@@ -120,6 +135,24 @@ def test_a_server(tmp_path: Path) -> None:
     assert result.status == 0, result
     for part in ("open loop:\n", "closed loop:\n", "process tree:\n", "\np99.9, ", "\nstop, "):
         assert part in result.out
+
+
+def test_a_server_with_light_and_heavy_requests(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = str(found.getsockname()[1])
+    (tmp_path / "server.py").write_text(SERVER)
+    light = {"path": "/light", "weight": 9}
+    (tmp_path / "requests.jsonl").write_text(f"{json.dumps(light)}\n" + '{"path": "/heavy"}\n')
+    words = ["--url", f"http://127.0.0.1:{port}/", "--rate", "50", "--duration", "0.4"]
+    words += ["--requests", "requests.jsonl", "--rounds", "1", "--", PYTHON, "server.py", port]
+    result = compare(*words, cwd=tmp_path)
+    assert result.status == 0, result
+    said = " ".join(result.out.split())
+    assert f"2 different requests, http://127.0.0.1:{port}: 50/s" in said
+    for kind in ("GET /light", "GET /heavy"):
+        assert f"open loop, {kind}:\n" in result.out
+    table = result.out.partition("\nopen loop:")[2]  # behind the commands, which may be long
+    assert max(map(len, table.splitlines())) <= 80
 
 
 def test_a_server_that_never_answers() -> None:

@@ -1,5 +1,6 @@
 """`cpythonplus doctor run`, `doctor PID` and what else is asked of a PID, up to the report."""
 
+import io
 import json
 import os
 import pty
@@ -755,3 +756,23 @@ def test_whether_the_collector_is_on(
             assert main(["doctor", *words, "--format", "json"]) == 0
             found = json.loads(capsys.readouterr().out)
             assert (found.get("growth") or found["owners"])["collects"] is collects
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_the_memory_of_a_copy_is_announced_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    doctor_live._announce_copy(Canned())
+    assert capsys.readouterr() == ("", "")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    doctor_live._announce_copy(Canned())
+    assert re.fullmatch(
+        rf"cpythonplus doctor: process {os.getpid()} copies itself for a moment, which takes up to"
+        r" [\d.]+ MiB more memory; where less can be had, the report goes without owners\n",
+        terminal.getvalue(),
+    )

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
+from cpythonplus._cli.arguments import HELP_WIDTH
 from cpythonplus._cli.commands import compare, doctor, doctor_live, run
 from cpythonplus._cli.features import FEATURES, Option
 from cpythonplus.prefork import _options as prefork_options
 from cpythonplus_lint import command
+from tests.cli.support import MODULE, environment, execute
 
 PHRASE = re.compile(r"[a-z`%][^\n]*[^\s.,;:]")
 SENTENCE = re.compile(r"[A-Z][^\n]*[^\s.,;:]\.")
@@ -46,6 +48,17 @@ def test_an_argument_has_a_phrase(
     add_options(parser)
     for action in parser._actions:
         assert PHRASE.fullmatch(action.help or ""), action
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "run", "serve", "compare", "facts", "doctor", "doctor run", "doctor cycles"]
+    + [f"doctor {each.name}" for each in doctor_live.EXAMINATIONS],
+)
+def test_help_is_80_columns_wide(words: str) -> None:
+    result = execute([*MODULE, *words.split(), "--help"], env=environment({"COLUMNS": "80"}))
+    assert (result.status, result.stderr) == (0, b"")
+    assert [line for line in result.out.splitlines() if len(line) > HELP_WIDTH] == []
 
 
 def test_an_option_of_serve_has_a_sentence() -> None:

@@ -1,6 +1,7 @@
 """The load generator, against a server that answers as its path says."""
 
 import asyncio
+import re
 import shutil
 import socketserver
 import sys
@@ -8,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
+from cpythonplus._base.requests import Request, written
 from cpythonplus._compare import generator, load
 from cpythonplus._compare.errors import ComparisonError
-from cpythonplus._compare.load import Load, Settings
+from cpythonplus._compare.load import Load, Sent, Settings
 
 ANSWERS = {
     "/ok": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
@@ -23,6 +26,7 @@ ANSWERS = {
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
         b"2;x=y\r\nhi\r\na\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n"
     ),
+    "/no-body": b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n",
     "/moved": b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n",
     "/broken": b"HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno",
     "/nonsense": b"SSH-2.0-x\r\n\r\n",
@@ -47,6 +51,7 @@ class Server(socketserver.ThreadingTCPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.heads: list[bytes] = []
+        self.bodies: list[bytes] = []
         self.stall_s = 0.0
         """How long the first request is not answered."""
 
@@ -60,7 +65,9 @@ class Handler(socketserver.StreamRequestHandler):
             while line.strip():
                 line = self.rfile.readline()
                 head += line
-            path = head.split()[1].decode()
+            path = head.split()[1].decode().partition("?")[0]
+            length = re.search(rb"Content-Length: (\d+)", head)
+            self.server.bodies.append(self.rfile.read(int(length[1])) if length else b"")
             self.server.heads.append(head)
             if len(self.server.heads) == 1:
                 time.sleep(self.server.stall_s)
@@ -183,6 +190,43 @@ def test_the_request(server: Server) -> None:
     assert line == b"GET /ok?a=b HTTP/1.1"
     assert host == b"Host: 127.0.0.1:%d" % server.server_address[1]
     assert b"Host: [::1]:80\r\n" in generator.request_of(Settings("::1", 80, "/", 1, 1.0, 1))
+
+
+def test_several_requests_by_their_weights(server: Server) -> None:
+    port = server.server_address[1]
+    settings = Settings("127.0.0.1", port, "/", 200, 0.05, 1)
+    entries: list[dict[str, object]] = [
+        {"path": "/ok", "weight": 8},
+        {"path": "/empty?key=secret", "method": "POST", "body": {"a": "\u20ac"}},
+        {"path": "http://example.com/no-body", "method": "HEAD", "headers": {"X-Y": "z"}},
+    ]
+    requests = load.sent([written(each) for each in entries], settings)
+    assert [each.title for each in requests] == ["GET /ok", "POST /empty", "HEAD /no-body"]
+    found = load.run(replace(settings, requests=requests))
+    assert found.errors == {}
+    assert sorted(found.which) == [0] * 8 + [1, 2]
+    assert len(found.latencies_ns) == 10
+    heads = dict(zip(server.heads, server.bodies, strict=True))
+    (post,) = (head for head in heads if head.startswith(b"POST /empty?key=secret "))
+    assert heads[post] == b'{"a": "\\u20ac"}'
+    assert b"Content-Type: application/json\r\n" in post
+    (head,) = (head for head in heads if head.startswith(b"HEAD /no-body "))
+    assert b"Host: example.com\r\n" in head
+    assert b"X-Y: z\r\n" in head
+
+
+def test_weights_are_spread() -> None:
+    requests = [Sent("a", "", 4), Sent("b", "", 2), Sent("c", "")]
+    assert generator.order_of(requests) == [0, 1, 0, 2, 0, 1, 0]
+
+
+def test_requests_that_are_too_many_or_too_long() -> None:
+    settings = Settings("127.0.0.1", 9, "/", 1.0)
+    many = [Request("/", weight=1000)] * 101
+    with pytest.raises(ComparisonError, match="up to 100,000"):
+        load.sent(many, settings)
+    with pytest.raises(ComparisonError, match="up to 1,024 KiB"):
+        load.sent([Request("/", body=b"x" * (1 << 20))], settings)
 
 
 def test_in_a_process_of_its_own(server: Server) -> None:

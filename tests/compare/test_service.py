@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus._compare import service
+from cpythonplus._base.requests import written
+from cpythonplus._compare import load, service
 from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.load import Settings
 from cpythonplus._compare.processes import started
@@ -65,6 +66,15 @@ def test_a_server(settings: Settings) -> None:
     assert found.errors == {"open": {}, "closed": {}}
     assert found.curves.keys() == {"open", "closed"}
     service.check_port_is_free(settings)
+
+
+def test_each_kind_of_requests_has_its_latencies(settings: Settings) -> None:
+    requests = [written({"path": path, "weight": n}) for path, n in (("/a", 3), ("/b?c", 1))]
+    mixed = replace(settings, requests=load.sent(requests, settings))
+    found = service.measure("plus", 0, command(mixed), mixed)
+    kinds = {f"open_{each}_s GET {path}" for each in ("p50", "p99") for path in ("/a", "/b")}
+    assert kinds < found.values.keys()
+    assert found.errors == {"open": {}, "closed": {}}
 
 
 def test_one_that_does_not_stop(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -257,7 +257,7 @@ def test_the_page_describes_each_phase() -> None:
     text = page.PAGE.read_text("utf-8")
     told = [
         line.split(" | ")[0].strip("| ")
-        for line in text.partition(results_page.BEGIN)[0].splitlines()
+        for line in text.partition(results_page.marks("serve")[0])[0].splitlines()
     ]
     phases = {name for application in APPLICATIONS.values() for name in phase_names(application)}
     assert phases <= set(told)

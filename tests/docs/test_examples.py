@@ -3,12 +3,11 @@
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.docs import pages
+from tests.docs import as_typed, pages
 
 pytestmark = pytest.mark.slow  # all together
 
@@ -41,6 +40,8 @@ def start(
     environment = {name: v for name, v in os.environ.items() if name != "CPYTHONPLUS_RUN"}
     # pytest draws lines as wide as it takes the terminal to be.
     environment["COLUMNS"] = "80"
+    # As in an environment that was activated.
+    environment["PATH"] = f"{Path(command[0]).parent}{os.pathsep}{environment['PATH']}"
     return subprocess.run(
         command,
         check=False,
@@ -63,7 +64,9 @@ def write_files(block: pages.Block, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("block", ALONE, ids=str)
-def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_python_example(
+    block: pages.Block, python: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     if block.left_out is not None:
         pytest.skip(f"marked as not run: {block.left_out}")
     environment = {}
@@ -73,7 +76,7 @@ def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.Fixt
     write_files(block, tmp_path)
     program = tmp_path / (block.file_name or "example.py")
     program.write_text(block.text, "utf-8")
-    done = start([sys.executable, str(program)], tmp_path, environment)
+    done = start([python, str(program)], tmp_path, environment)
     printed = without_folder(done.stdout + done.stderr, tmp_path)
     assert done.returncode == block.status, f"{block}\n{printed}"
     if block.output is not None:
@@ -82,14 +85,15 @@ def test_python_example(block: pages.Block, tmp_path: Path, request: pytest.Fixt
 
 
 @pytest.mark.parametrize("block", RUNNABLE, ids=str)
-def test_console_example(block: pages.Block, tmp_path: Path) -> None:
+def test_console_example(block: pages.Block, python: str, tmp_path: Path) -> None:
     write_files(block, tmp_path)
     commands = [shlex.split(command) for command in block.commands()]
     assert commands, f"{block} has no command"
     printed = ""
     for program, *arguments in commands:
-        assert program in PROGRAMS, f"{block}: only {list(PROGRAMS)} are run"
-        done = start([sys.executable, "-m", PROGRAMS[program], *arguments], tmp_path)
+        assert program in ("python", *PROGRAMS), f"{block}: only python and {[*PROGRAMS]} are run"
+        module = ["-m", PROGRAMS[program]] if program in PROGRAMS else []
+        done = start([python, *module, *arguments], tmp_path)
         printed += without_folder(done.stdout + done.stderr, tmp_path)
         assert done.returncode == block.status, f"{block}: {arguments}\n{printed}"
     if block.is_compared:
@@ -142,7 +146,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_stands_in_the_index(name: str) -> None:
     index = pages.ROOT / name
     targets = pages.links(index.read_text("utf-8"))
-    listed = {(index.parent / target).resolve() for target in targets}
+    listed = {(index.parent / target.partition("#")[0]).resolve() for target in targets}
     written = {page for page in pages.PAGES if page.is_relative_to(index.parent)}
     assert written - listed == {index}
 
@@ -170,6 +174,15 @@ def test_marks_and_files_are_read() -> None:
     assert third.files == (("a.py", "pass\n"),)
     assert third.commands() == ["cpythonplus run a.py"]
     assert third.printed() == "what it prints\n"
+
+
+def test_a_page_says_what_it_needs() -> None:
+    text = (
+        "```console\n$ pip install '.[serve]' django \\\n    flask  # both\n"
+        "# /opt/x/bin/pip install ./lint\n"
+        "$ python3 -m pip install --upgrade 'cpythonplus[native]' redis\n```\n"
+    )
+    assert as_typed.packages(text) == {"django", "flask", "redis", str(pages.ROOT / "lint")}
 
 
 def test_outputs_are_read() -> None:

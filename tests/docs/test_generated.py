@@ -123,12 +123,11 @@ def test_something_else_is_no_result(tmp_path: Path, content: str) -> None:
 
 
 def test_nothing_measured_leaves_a_line(tmp_path: Path) -> None:
-    text = f"a\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\nb\n"
-    new = results_page.filled(
-        text, GILTEST.text(tmp_path), benchmark_pages.BEGIN, benchmark_pages.END
-    )
+    begin, end = results_page.marks("measured")
+    text = f"a\n{begin}\nold\n{end}\nb\n"
+    new = results_page.filled(text, GILTEST.text(tmp_path), begin, end)
     assert benchmark_pages.NOT_MEASURED in new
     assert "old" not in new
-    assert new.endswith(f"{benchmark_pages.END}\nb\n")
+    assert new.endswith(f"{end}\nb\n")
     with pytest.raises(results_page.PageError, match="measured:begin"):
-        results_page.filled("nothing", "x", benchmark_pages.BEGIN, benchmark_pages.END)
+        results_page.filled("nothing", "x", begin, end)

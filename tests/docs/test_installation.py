@@ -1,19 +1,16 @@
 """docs/how-to/installation.md: its commands, and that a removal leaves nothing."""
 
-import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from importlib.metadata import distribution
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.docs import pages
+from tests.docs import as_typed, pages
 from tests.support import SANITIZED, child_environment
 
 pytestmark = [
@@ -27,11 +24,10 @@ NEEDED = "rich", "gunicorn"
 
 def wheel() -> Path:
     """The wheel that the tests' environment was made of."""
-    text = distribution("cpythonplus").read_text("direct_url.json") or "{}"
-    path = Path(unquote(urlsplit(json.loads(text).get("url", "")).path))
-    if path.suffix != ".whl" or not path.is_file():
+    found = as_typed.wheel()
+    if found is None:
         pytest.skip("the wheel is not there")
-    return path
+    return found
 
 
 def files_of(folder: Path) -> set[str]:

@@ -4,7 +4,7 @@ import re
 
 from tests.docs.pages import PAGES
 
-_NUMBER_LINK = re.compile(r"\[([\d.,]+)(?: [A-Za-z%]+)?\]\(([^)\s]*benchmarks/[\w-]+\.md)\)")
+_NUMBER_LINK = re.compile(r"\[([\d.,]+)(?: [A-Za-z%]+)?\]\(([^)\s]*benchmarks/[\w-]+\.md)[#\w-]*\)")
 
 
 def test_linked_numbers_stand_on_the_pages_of_benchmarks() -> None:

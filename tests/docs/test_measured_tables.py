@@ -11,8 +11,8 @@ from benchmarks.scenarios import cases_of
 from tests.benchmarks import canned
 from tools import benchmark_pages, results_page
 
-GILTEST, THREADS, TESTSERVER, PREFORK, TASKLETS, PICKLING, TASKLET_IO = benchmark_pages.SUITES[:7]
-MEMORY, DOCTOR, RECORDS, SITES = benchmark_pages.SUITES[7:]
+GILTEST, THREADS, TESTSERVER, PREFORK, DEMO, TASKLETS = benchmark_pages.SUITES[:6]
+PICKLING, TASKLET_IO, MEMORY, DOCTOR, RECORDS, SITES = benchmark_pages.SUITES[6:]
 REQUESTS_BESIDE = {
     case.title
     for case in cases_of("giltest")
@@ -25,9 +25,12 @@ def empty_pages(tmp_path: Path) -> Path:
     """A folder of pages with nothing between the marks."""
     folder = tmp_path / "pages"
     folder.mkdir()
-    for name in ("README", *(page.name for page in benchmark_pages.SUITES)):
-        marks = f"head\n{benchmark_pages.BEGIN}\nold\n{benchmark_pages.END}\ntail\n"
-        (folder / f"{name}.md").write_text(marks)
+    blocks = {"README.md": ["measured"]}
+    for page in benchmark_pages.SUITES:
+        blocks.setdefault(page.file, []).append(page.name if page.within else "measured")
+    for file, names in blocks.items():
+        marks = ["\nold\n".join(results_page.marks(name)) for name in names]
+        (folder / file).write_text("\n".join(["head", *marks, "tail\n"]))
     return folder
 
 
@@ -55,7 +58,7 @@ def test_readme_is_short_and_its_linked_numbers_stand_in_their_pages() -> None:
     """`[1,244 → 366 MiB](docs/benchmarks/prefork.md)`: both numbers are in that page's tables."""
     readme = (results_page.ROOT / "README.md").read_text("utf-8")
     assert len(readme.splitlines()) <= 150
-    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)\)", readme)
+    linked = re.findall(r"\[([^\]]*\d[^\]]*)\]\((docs/benchmarks/[\w-]+\.md)[#\w-]*\)", readme)
     assert len(linked) > 5
     for words, path in linked:
         page = (results_page.ROOT / path).read_text("utf-8")
@@ -94,14 +97,16 @@ def test_the_headline_has_a_bar_for_each_side(tmp_path: Path) -> None:
 def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path) -> None:
     for page in benchmark_pages.SUITES:
         written(tmp_path, page.benchmark, "3.13.0", page.part)
-    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 11
+    assert [len(page.reports(tmp_path)) for page in benchmark_pages.SUITES] == [1] * 12
     made = benchmark_pages.made(tmp_path, empty_pages)
     texts = {path.stem: text for path, text in made.items() if path.suffix == ".md"}
+    file_of = {page.name: page.within or page.name for page in benchmark_pages.SUITES}
     for name, part in {
         "giltest": "echo beside",
         "threads": "Queue hand-over",
         "testserver": "requests/s",
         "prefork": "page faults",
+        "demo": "4 workers, gunicorn --preload, MiB",
         "tasklets": "greenlet",
         "tasklets-pickling": "cloudpickle",
         "tasklet-io": "uvloop",
@@ -111,10 +116,11 @@ def test_each_suite_has_its_own_files_and_page(tmp_path: Path, empty_pages: Path
         "sites": "80 ms, tuned, Mbit/s",
         "README": "| [sites](sites.md) | 3.13 |",
     }.items():
-        assert part in texts[name], name
-        assert "old" not in texts[name].splitlines()
-        assert texts[name].startswith("head\n")
-        assert texts[name].endswith("\ntail\n")
+        text = texts[file_of.get(name, name)]
+        assert part in text, name
+        assert "old" not in text.splitlines()
+        assert text.startswith("head\n")
+        assert text.endswith("\ntail\n")
     assert "echo beside" not in texts["threads"]
 
 
@@ -132,8 +138,7 @@ def test_the_index_counts_what_is_reached_on_all_versions(tmp_path: Path) -> Non
 def test_what_was_not_measured_is_said(tmp_path: Path, empty_pages: Path) -> None:
     written(tmp_path, "giltest", "3.13.0")
     made = benchmark_pages.made(tmp_path, empty_pages)
-    silent = [path.stem for path, text in made.items() if benchmark_pages.NOT_MEASURED in text]
-    assert len(silent) == 10
+    assert sum(text.count(benchmark_pages.NOT_MEASURED) for text in made.values()) == 11
     assert "| [threads](threads.md) | - | - | 0 | 0 |" in made[empty_pages / "README.md"]
     (empty_pages / "threads.md").write_text("no marks")
     with pytest.raises(results_page.PageError, match="measured:begin"):
@@ -196,8 +201,10 @@ def test_testserver_has_rates_and_p99(tmp_path: Path) -> None:
     title = "Flask, gunicorn gthread, 50 connections"
     assert found[f"{title}, requests/s"][1] == "≥ 1.1 x stock"
     assert found[f"{title}, p99, ms"] == ["8.00 → 2.00 (0.250 x)"]
-    headings = 2  # the second table's replace those of the first
-    assert len(found) == 2 * len(report.cases) + headings
+    jobs = [case.title for case in report.cases if case.usual_share("stock") is not None]
+    assert found[f"{jobs[0]}, speed of the job to alone"] == ["0.400 → 0.400"]
+    headings = 2  # those of later tables replace those of the first
+    assert len(found) == 2 * len(report.cases) + len(jobs) + headings
 
 
 def test_a_slim_result_gives_the_same_tables(tmp_path: Path) -> None:

@@ -1,8 +1,13 @@
-"""What README quotes of the doctor is what `make pictures` has seen."""
+"""What README quotes of the doctor is what it says, or what `make pictures` has seen."""
 
 import html
 import re
+import subprocess
+import sys
 
+import pytest
+
+from tests.docs import pages
 from tests.docs.pages import ROOT
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -36,6 +41,28 @@ def test_readme_quotes_the_longest_pause() -> None:
         r"paused for (\S+ ms|\S+ s)$", "\n".join(lines_of("doctor-attach")), re.MULTILINE
     )
     assert f"{paused[0]} in this run" in memory_section()
+
+
+@pytest.mark.slow
+def test_readme_quotes_what_grows() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    first, second, *rest = re.findall(
+        r"^    (.*)$", readme.partition("**Install**")[0], re.MULTILINE
+    )
+    command = [sys.executable, "-m", "cpythonplus"]
+    leak = subprocess.Popen([*command, "run", "benchmarks/demo/leak.py", "60"], cwd=ROOT)
+    try:
+        growth = [*command, "doctor", "growth", str(leak.pid), "--seconds", "2"]
+        done = subprocess.run(growth, capture_output=True, text=True, check=False)
+        while done.returncode and leak.poll() is None:  # it does not listen yet
+            done = subprocess.run(growth, capture_output=True, text=True, check=False)
+    finally:
+        leak.kill()
+        leak.wait()
+    words = " ".join(done.stdout.replace(f"{ROOT}/", "").split())
+    said = f"{words} end"
+    for line in (f"{first} {second}", *rest):
+        assert pages.matches(f"... {line.strip()} ...", said, any_numbers=True), f"{line}\n{said}"
 
 
 def test_pictures_are_small_and_ask_for_nothing() -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.docs_site import docstrings, stage
+from tests.docs import pages
+from tools.docs_site import docstrings, moved, stage
 from tools.docs_site.links import broken
 
 FILES = {
@@ -74,6 +75,11 @@ def test_links_lead_to_places_of_the_site(tmp_path: Path) -> None:
     assert set(site.files) == {"how-to/p.png", "project/LICENSE"}
 
 
+def test_the_changelog_is_not_searched(tmp_path: Path) -> None:
+    pages = built(tmp_path).pages
+    assert [place for place, text in pages.items() if "no-search: true" in text] == [stage.CHANGES]
+
+
 def test_a_folder_is_linked_where_the_project_has_an_address(tmp_path: Path) -> None:
     urls = "[project]\n[project.urls]\nSource = 'https://x.example/y/'\n"
     site = built(tmp_path, **{"pyproject.toml": urls})
@@ -93,22 +99,6 @@ def test_tables_of_contents_are_those_of_the_repository(tmp_path: Path) -> None:
     }
 
 
-def test_the_first_page_has_the_symptoms_first(tmp_path: Path) -> None:
-    text = built(tmp_path).pages["index"]
-    order = [
-        "# Name",
-        "One sentence.",
-        "## Which problem",
-        "(how-to/fast.md#why)",
-        "Status.",
-        "## Inst",
-    ]
-    found = [text.index(each) for each in order]
-    assert found == sorted(found)
-    with pytest.raises(stage.SiteError, match="Which problem do you have"):
-        stage.symptoms_first("# Name\n\nOne.\n\nTwo.\n")
-
-
 def test_a_link_to_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(stage.SiteError, match=r"^docs/how-to/fast.md: none.md: there is no"):
         built(tmp_path, **{"docs/how-to/fast.md": "# Fast\n[a](none.md)\n"})
@@ -120,6 +110,30 @@ def test_every_page_of_the_repository_is_in_one_table() -> None:
     site.build()
     listed = [page for pages in tables(site).values() for page in pages]
     assert sorted(listed) == sorted(set(site.pages) - {"index"}), "docs/README.md links each page"
+
+
+def test_merged_pages_lead_to_a_heading_that_is_there() -> None:
+    moves = moved.places()
+    assert len(moves) > 50
+    anchors = {
+        stage.place_of(path.relative_to(pages.ROOT)): pages.anchors(path.read_text("utf-8"))
+        for path in pages.PAGES
+    }
+    assert moves.keys().isdisjoint(anchors), "a place that is used again"
+    for old, new in moves.items():
+        place, hash_, anchor = new.partition("#")
+        assert place in anchors, old
+        assert not hash_ or anchor in anchors[place], old
+
+
+def test_there_are_at_most_a_hundred_pages() -> None:
+    assert len([page for page in pages.PAGES if page.name != "README.md"]) < 100
+
+
+def test_a_merged_page_leaves_one_behind(tmp_path: Path) -> None:
+    moved.write(tmp_path, moved.places("a/b  c/d#e\nx y\n"))
+    assert 'url=../c/d.html#e"' in (tmp_path / "a" / "b.html").read_text()
+    assert '<a href="y.html">' in (tmp_path / "x.html").read_text()
 
 
 def test_what_has_changed_is_written_and_what_is_gone_is_removed(tmp_path: Path) -> None:

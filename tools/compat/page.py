@@ -1,6 +1,6 @@
-"""Writes what other people's tests say of ours into docs/reference/compat*.md.
+"""Writes what other people's tests say of ours into docs/reference/compat.md.
 
-    python -m tools.compat.page           rewrites the blocks of the pages
+    python -m tools.compat.page           rewrites the blocks of the page
     python -m tools.compat.page --check   changes nothing; exit status 1 when it is outdated
 
 Made from benchmarks/results/compat-3.*.json, compat-tasklets-3.*.json and
@@ -22,7 +22,6 @@ from tools.junit_results import key_of
 from tools.results_page import PageError
 
 PAGE = results_page.PAGES / "compat.md"
-CYCLES = results_page.PAGES / "compat-no-cycles.md"
 Results = Sequence[dict[str, Any]]
 
 
@@ -142,9 +141,9 @@ def made() -> dict[Path, str]:
     """Return the page of what is recorded; PageError where that does not fit together."""
     listed = packages.read()
     lines = _part("compat", packages.for_run(listed), "under `run`")
-    lines += ["", "## With tasklets' patches", ""]
+    lines += ["", "### With tasklets' patches", ""]
     lines += _part("compat-tasklets", packages.for_tasklets(listed), "with the patches")
-    return results_page.page(PAGE, "\n".join(lines)) | results_page.page(CYCLES, _cycles(listed))
+    return results_page.page(PAGE, run="\n".join(lines), cycles=_cycles(listed))
 
 
 def _cycles(listed: Sequence[Package]) -> str:
@@ -165,7 +164,7 @@ def cycles(results: Results, listed: Sequence[Package]) -> Iterator[str]:
     for package in listed:
         rows = list(_causes(results, package.name))
         if rows:
-            yield from ("", f"### {package.name}", "", "| cause | on |", "|---|---|", *rows)
+            yield from ("", f"#### {package.name}", "", "| cause | on |", "|---|---|", *rows)
     yield ""
     yield from (f"{one['python']}: {one['machine']}." for one in results)
 

@@ -1,4 +1,4 @@
-"""Writes what applications of real life do under `serve` into docs/reference/compat-serve.md.
+"""Writes what applications of real life do under `serve` into docs/reference/compat.md.
 
     python -m tools.compat_serve.page           rewrites the block of the page
     python -m tools.compat_serve.page --check   changes nothing; exit status 1 when it is outdated
@@ -18,7 +18,7 @@ from tools.compat_serve.report import KINDS
 from tools.compat_serve.scenario import PHASES
 from tools.results_page import PageError
 
-PAGE = results_page.PAGES / "compat-serve.md"
+PAGE = results_page.PAGES / "compat.md"
 
 Result = dict[str, Any]
 
@@ -142,7 +142,7 @@ def made() -> dict[Path, str]:
     """Return the page from the recorded results."""
     results = results_page.read(results_page.RESULTS, "compat-serve")
     check(results)
-    return results_page.page(PAGE, rendered(results))
+    return results_page.page(PAGE, serve=rendered(results))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

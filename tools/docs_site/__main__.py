@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 
-from tools.docs_site import stage
+from tools.docs_site import moved, stage
 from tools.docs_site.links import broken
 from tools.docs_site.modules import described_modules
 
@@ -59,6 +59,7 @@ def main() -> int:
         return sphinx("linkcheck", str(BUILD / "site-links"))
     remove_stale(site)
     status = sphinx("html", str(SITE))
+    moved.write(SITE)
     found = broken(SITE)
     print(*found, sep="\n", end="\n" if found else "", file=sys.stderr)
     if status or found:

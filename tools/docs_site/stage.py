@@ -6,7 +6,7 @@ and each link is rewritten to lead from one place to another:
     docs/<folder>/<page>.md           <folder>/<page>
     docs/<folder>/README.md           <folder>/index
     lint/README.md, lint/docs/...     lint/index, lint/..., and so for sites/
-    README.md                         index, the symptoms first
+    README.md                         index
     docs/README.md                    a page for each of its sections: how-to/index and others
     another Markdown file             project/..., if a page links it
     another file                      a copy, if a page links it
@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 OTHERS = ("lint", "sites")
 """The folders of other distributions, each with its docs."""
 START, CONTENTS = Path("README.md"), Path("docs/README.md")
+CHANGES = "project/changelog"
 # Diataxis' names for the sections of docs/README.md, by the folder that a section links first.
 TITLES = {
     "tutorial": "Tutorials",
@@ -34,7 +35,6 @@ TITLES = {
     "reference": "Reference",
     "explanation": "Explanation",
 }
-SYMPTOMS = "Which problem do you have?"
 
 _FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(?P<text>!?\[[^\]]*\])\((?P<target>[^)\s]+)\)")
@@ -219,7 +219,9 @@ class Site:
         if self.problems:
             raise SiteError("\n".join(self.problems))
         self._contents()
-        self.pages["index"] = symptoms_first(self.pages["index"])
+        # Its entries name everything, so that it would be found before the pages about it.
+        if CHANGES in self.pages:
+            self.pages[CHANGES] = f"---\nno-search: true\n---\n\n{self.pages[CHANGES]}"
 
     def _api_pages(self) -> None:
         for name in self.modules:
@@ -282,21 +284,6 @@ def toctree(pages: list[str], caption: str = "") -> str:
     options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
     entries = [f"/{page}" for page in pages]
     return "\n".join(["\n\n```{toctree}", *options, "", *entries, "```", ""])
-
-
-def symptoms_first(text: str) -> str:
-    """Return README's text with the table by symptom directly behind what it is about."""
-    head, *sections = _SECTION.split(text)
-    found = next((each for each in sections if each.startswith(SYMPTOMS)), None)
-    if found is None:
-        raise SiteError(f"README.md has no section {SYMPTOMS!r}")
-    title, sentence, rest = head.split("\n\n", 2)
-    others = [f"## {each}" for each in sections if each is not found]
-    return (
-        "\n\n".join([title, sentence, f"## {found}".strip(), rest.strip()])
-        + "\n\n"
-        + "".join(others)
-    )
 
 
 def write(site: Site, folder: Path) -> None:

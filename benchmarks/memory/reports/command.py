@@ -19,7 +19,7 @@ __all__ = ["SUMMARY", "add_arguments", "run", "table"]
 SUMMARY = "rebuild leaks that people have reported, and see which tool names them"
 ROOT = Path(__file__).resolve().parents[3]
 RESULTS = Path(__file__).with_name("results")
-PAGE = ROOT / "docs" / "benchmarks" / "doctor.md"
+PAGE = ROOT / "docs" / "benchmarks" / "memory.md"
 BEGIN, END = "<!-- reports:begin -->", "<!-- reports:end -->"
 _COLUMNS = {"doctor": "doctor growth", "native": "with --native"}
 

@@ -5,7 +5,9 @@ Imports next to nothing: argparse costs 5 ms, and each start of `cpythonplus run
 
 from cpythonplus._base.text.suggesting import suggestion
 
-__all__ = ["UsageError", "help_line", "suggestion", "take_value", "unknown"]
+__all__ = ["HELP_WIDTH", "UsageError", "help_line", "suggestion", "take_value", "unknown"]
+
+HELP_WIDTH = 80
 
 
 class UsageError(Exception):
@@ -36,6 +38,17 @@ def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
     return words.pop(0)
 
 
-def help_line(left: str, right: str) -> str:
-    """Return one option of a help text."""
-    return f"    {left:<23}  {right}"
+def help_line(left: str, right: str, begin: str = "    ", width: int = 23) -> str:
+    """Return one option of a help text, in lines of up to 80 columns.
+
+    textwrap would be imported for it at each start of a program.
+    """
+    line = f"{begin}{left:<{width}} "
+    behind = " " * len(line)
+    lines = []
+    for word in right.split(" "):
+        if len(line) + 1 + len(word) > HELP_WIDTH and line != behind:
+            lines.append(line)
+            line = behind
+        line += f" {word}"
+    return "\n".join([*lines, line])

@@ -6,7 +6,7 @@ Only the chosen command is imported: each start of the user's program pays for t
 
 import sys
 
-from cpythonplus._cli.arguments import UsageError, unknown
+from cpythonplus._cli.arguments import UsageError, help_line, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ ELSEWHERE = {
 HELP = """\
 usage: cpythonplus COMMAND [options] ...
 
-Runs unmodified Python programs on the installed CPython, with their threads scheduled.
+Runs Python programs as they are, on the installed CPython, with their threads
+scheduled.
 
 {commands}
 
@@ -115,7 +116,9 @@ def call_elsewhere(command: str, arguments: list[str]) -> int:
 def help_text() -> str:
     """Return the text of `cpythonplus --help`."""
     groups = [
-        "\n".join([f"{title}:", *(f"  {name:<10}  {text}" for name, text in commands.items())])
+        "\n".join(
+            [f"{title}:", *(help_line(name, text, "  ", 10) for name, text in commands.items())]
+        )
         for title, commands in GROUPS.items()
     ]
     return HELP.format(commands="\n\n".join(groups))

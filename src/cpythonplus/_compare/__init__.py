@@ -2,7 +2,7 @@
 
 from cpythonplus._compare.comparison import Comparison, measure
 from cpythonplus._compare.errors import ComparisonError
-from cpythonplus._compare.load import Settings
+from cpythonplus._compare.load import Settings, sent
 from cpythonplus._compare.page import page
 from cpythonplus._compare.report import as_json, text
 from cpythonplus._compare.service import parse_url
@@ -18,6 +18,7 @@ __all__ = [
     "measure",
     "page",
     "parse_url",
+    "sent",
     "sides",
     "text",
 ]

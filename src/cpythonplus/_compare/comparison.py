@@ -108,7 +108,7 @@ class Comparison:
     def rows(self) -> list[Row]:
         """Return the samples, by metric."""
         found = []
-        for metric in METRICS:
+        for metric in self._metrics():
             values = {
                 side: {
                     s.round: s.values[metric.name] for s in self.of(side) if metric.name in s.values
@@ -121,6 +121,19 @@ class Comparison:
                 flat = {side: tuple(values[side].values()) for side in SIDES}
                 found.append(Row(metric, flat, ratio(pairs)))
         return found
+
+    def _metrics(self) -> Iterator[Metric]:
+        """Yield METRICS, and behind the open loop's the ones of each kind of requests."""
+        names = dict.fromkeys(name for sample in self.samples for name in sample.values)
+        for metric in METRICS:
+            yield metric
+            if metric.name == "open_cpu_s":
+                for name in names:
+                    quantity, _, title = name.partition(" ")
+                    if title:
+                        percent = quantity.split("_")[1]
+                        is_tail = percent == "p99"
+                        yield Metric(name, f"open loop, {title}", percent, "s", in_verdict=is_tail)
 
     def errors(self, side: Side) -> dict[str, Counter[str]]:
         """Return the numbers of failed requests of a side, by loop and kind."""

@@ -13,7 +13,7 @@ measures the throughput of the server, and tells nothing about waiting.
     connection 2   take slot 1 . sleep .............. send . answer .......... take slot 4
     connection 3   take slot 2 ...
 
-It runs in a process of its own, `python -m cpythonplus._compare.generator SETTINGS`, so that its
+It runs in a process of its own, `python -m cpythonplus._compare.generator SETTINGS...`, so that its
 GIL is neither the server's nor the measuring process's. It writes its `Load` as a line of JSON.
 """
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import json
 import os
 import re
@@ -29,9 +30,10 @@ import socket
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 
-from cpythonplus._compare.load import Load, Settings
+from cpythonplus._compare.load import Load, Sent, Settings
 from cpythonplus._compare.statistics import percentile
 
 TIMEOUT_S = 10.0
@@ -54,16 +56,15 @@ class _AnswerError(Exception):
 class _Connection:
     """One connection, opened on demand, with at most one request at a time."""
 
-    def __init__(self, address: tuple[str, int], request: bytes) -> None:
+    def __init__(self, address: tuple[str, int]) -> None:
         self._address = address
-        self._request = request
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self) -> None:
-        """Send the request and read the answer. Raises _AnswerError."""
+    async def ask(self, request: bytes) -> None:
+        """Send a request and read the answer. Raises _AnswerError."""
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                await self._ask()
+                await self._ask(request)
         except TimeoutError:
             self.close()
             raise _AnswerError("timeout") from None
@@ -71,8 +72,8 @@ class _Connection:
             self.close()
             raise
 
-    async def _ask(self) -> None:
-        if self._streams is not None and await self._answer(*self._streams, is_used=True):
+    async def _ask(self, request: bytes) -> None:
+        if self._streams is not None and await self._answer(request, *self._streams, is_used=True):
             return
         # A server may close an idle connection while the request is on its way: try once more.
         self.close()
@@ -80,14 +81,19 @@ class _Connection:
             self._streams = await asyncio.open_connection(*self._address)
         except OSError as error:
             raise _AnswerError(f"cannot connect: {_words(error)}") from None
-        await self._answer(*self._streams, is_used=False)
+        await self._answer(request, *self._streams, is_used=False)
 
     async def _answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_used: bool
+        self,
+        request: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        is_used: bool,
     ) -> bool:
         """Ask on this connection; False if it was used before and closed meanwhile."""
         try:
-            writer.write(self._request)
+            writer.write(request)
             head = await _head(reader)
         except (OSError, asyncio.IncompleteReadError) as error:
             if is_used and not getattr(error, "partial", b""):
@@ -97,7 +103,7 @@ class _Connection:
             raise _AnswerError("no HTTP answer") from None
         try:
             version, status = _version_and_status(head)
-            stays = await _read_body(reader, head, status)
+            stays = request.startswith(b"HEAD ") or await _read_body(reader, head, status)
         except (OSError, asyncio.IncompleteReadError):
             raise _AnswerError("connection closed") from None
         except (ValueError, asyncio.LimitOverrunError):
@@ -172,6 +178,16 @@ def request_of(settings: Settings) -> bytes:
     ).encode()
 
 
+def order_of(requests: Sequence[Sent]) -> list[int]:
+    """Return the places of requests as often as their weights say, each evenly spread."""
+    places = (
+        ((turn + 0.5) / each.weight, place)
+        for place, each in enumerate(requests)
+        for turn in range(each.weight)
+    )
+    return [place for _, place in sorted(places)]
+
+
 class _Run:
     """One run of a loop."""
 
@@ -181,8 +197,12 @@ class _Run:
         self._errors: Counter[str] = Counter()
         self._late_ns: list[int] = []
         self._slots = iter(range(max(1, round(settings.rate * settings.duration_s))))
-        address, request = _address(settings), request_of(settings)
-        self._connections = [_Connection(address, request) for _ in range(settings.connections)]
+        self._turns = itertools.count()
+        self._requests = [each.text.encode("latin-1") for each in settings.requests]
+        self._requests = self._requests or [request_of(settings)]
+        self._order = order_of(settings.requests) or [0]
+        address = _address(settings)
+        self._connections = [_Connection(address) for _ in range(settings.connections)]
         self._start_ns = time.perf_counter_ns()
         self._end_ns = self._start_ns + int(settings.duration_s * 1e9)
 
@@ -207,26 +227,33 @@ class _Run:
                 self._late_ns.append(max(0, time.perf_counter_ns() - due_ns))
             elif now_ns > give_up_ns:
                 self._errors["not sent: all connections were busy"] += 1
-                self._load.latencies_ns.append(now_ns - due_ns)
+                self._note(now_ns - due_ns, self._which(slot))
                 continue
-            await self._ask(connection, due_ns)
+            await self._ask(connection, due_ns, self._which(slot))
 
     async def _closed(self, connection: _Connection) -> None:
         while (now_ns := time.perf_counter_ns()) < self._end_ns:
-            if not await self._ask(connection, now_ns):
+            if not await self._ask(connection, now_ns, self._which(next(self._turns))):
                 await asyncio.sleep(_PAUSE_S)
 
-    async def _ask(self, connection: _Connection, since_ns: int) -> bool:
+    def _which(self, turn: int) -> int:
+        return self._order[turn % len(self._order)]
+
+    def _note(self, latency_ns: int, which: int) -> None:
+        self._load.latencies_ns.append(latency_ns)
+        self._load.which.append(which)
+
+    async def _ask(self, connection: _Connection, since_ns: int, which: int) -> bool:
         try:
-            await connection.ask()
+            await connection.ask(self._requests[which])
         except _AnswerError as error:
             kind = str(error)
             self._errors[kind] += 1
             if kind == "timeout":
-                self._load.latencies_ns.append(time.perf_counter_ns() - since_ns)
+                self._note(time.perf_counter_ns() - since_ns, which)
             return False
         now_ns = time.perf_counter_ns()
-        self._load.latencies_ns.append(now_ns - since_ns)
+        self._note(now_ns - since_ns, which)
         self._load.answered += now_ns <= self._end_ns
         return True
 
@@ -238,7 +265,9 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 def main() -> None:
     """Run the loop of the first argument, and write its results."""
-    settings = Settings(**json.loads(sys.argv[1]))
+    given = json.loads("".join(sys.argv[1:]))
+    requests = tuple(Sent(**each) for each in given.pop("requests"))
+    settings = Settings(**given, requests=requests)
     gc.disable()  # its pauses would be the server's latencies
     with asyncio.Runner(loop_factory=_loop) as runner:
         load = runner.run(_Run(settings).run())

@@ -160,8 +160,11 @@ def conditions(comparison: Comparison) -> str:
     service = comparison.service
     if service is None:
         return rounds
+    what = service.url
+    if service.requests:
+        what = f"{len(service.requests)} different requests, http://{service.address}"
     return (
-        f"{rounds}; {service.url}: {service.rate:g}/s for {service.duration_s:g} s, then as fast as"
+        f"{rounds}; {what}: {service.rate:g}/s for {service.duration_s:g} s, then as fast as"
         f" possible, {service.connections} connections"
     )
 

@@ -6,6 +6,7 @@ import http.client
 import ipaddress
 import socket
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
@@ -19,6 +20,8 @@ from cpythonplus._compare.samples import CURVE, Sample
 from cpythonplus._compare.sides import Side
 from cpythonplus._compare.statistics import percentile
 
+MOST_KINDS = 8
+"""So many kinds of requests have rows of the report."""
 STOP_S = 60.0
 """The limit for the end of a server."""
 LONGEST_WARM_UP_S = 2.0
@@ -82,6 +85,8 @@ def measure(side: Side, number: int, command: Sequence[str], settings: Settings)
             ordered = sorted(done.latencies_ns)
             values |= _values(name, done.answered / each.duration_s, ordered, cpu_s)
             kinds[name] = done.errors
+            if name == "open":
+                values |= _values_of_each(done, each)
             if ordered:
                 curves[name] = tuple(percentile(ordered, p) / 1e9 for p in CURVE)
             late_s = max(late_s, done.late_ns / 1e9)  # a closed loop is never late
@@ -92,6 +97,25 @@ def measure(side: Side, number: int, command: Sequence[str], settings: Settings)
         else:
             values["stop_s"] = took_s
         return Sample(side, number, server.wait().status, values, kinds, curves, late_s)
+
+
+def _values_of_each(done: load.Load, settings: Settings) -> dict[str, float]:
+    """Return the latencies of the most frequent kinds of requests, if there are several."""
+    found: dict[str, list[int]] = {}
+    for latency, place in zip(done.latencies_ns, done.which, strict=True):
+        if settings.requests:
+            found.setdefault(settings.requests[place].title, []).append(latency)
+    weights = Counter[str]()
+    for each in settings.requests:
+        weights[each.title] += each.weight
+    titles = [title for title, _ in weights.most_common(MOST_KINDS)]
+    values = {}
+    for title in titles if len(weights) > 1 else []:
+        ordered = sorted(found.get(title, []))
+        if ordered:
+            for percent in (50, 99):
+                values[f"open_p{percent}_s {title}"] = percentile(ordered, percent) / 1e9
+    return values
 
 
 def _values(name: str, rate: float, ordered: Sequence[int], cpu_s: float) -> dict[str, float]:

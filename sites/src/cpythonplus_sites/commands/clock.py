@@ -29,8 +29,8 @@ READ_ONLY_HINT = (
 HELP = """\
 usage: cpythonplus-clock ACTION [options]
 
-Keeps the time of a machine without a clock chip in a file: saved every minute and when the machine
-goes down, restored at boot.
+Keeps the time of a machine without a clock chip in a file: saved every minute
+and when the machine goes down, restored at boot.
 
 actions:
   install    install the script and its units on this machine

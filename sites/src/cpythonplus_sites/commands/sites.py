@@ -45,7 +45,8 @@ CLOCK = "clock"
 HELP = """\
 usage: cpythonplus-sites ACTION [options] ...
 
-Links the networks of several sites by WireGuard or ssh, as described in one file, sites.toml.
+Links the networks of several sites by WireGuard or ssh, as described in one
+file, sites.toml.
 
 actions:
 {actions}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import shlex
 import signal
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from cpythonplus import _compare as compare
 from cpythonplus._base.files import write_output
+from cpythonplus._base.requests import read, written
 from cpythonplus._base.switch import VARIABLE, disabled
 from cpythonplus._base.text.visible import visible
 from cpythonplus._cli.arguments import UsageError
@@ -22,6 +24,7 @@ from cpythonplus._compare.load import MOST_CONNECTIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cpythonplus._base.requests import Request
     from cpythonplus._compare.samples import Sample
     from cpythonplus._compare.sides import Side
 
@@ -33,6 +36,7 @@ SERVICE_ROUNDS = 6
 MOST_ROUNDS = 1000
 MOST_PER_SECOND = 100_000
 MOST_SECONDS = 3600.0
+_OF_URLS = ("weights", "method", "header", "data")
 
 DESCRIPTION = (
     "Runs a program alternately with and without cpythonplus, and reports the differences."
@@ -95,7 +99,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " shows how far two equal sides differ (run)",
     )
     add("--ignore-status", action="store_true", help="continue after an exit status other than 0")
-    add("--url", metavar="URL", help="send requests to this URL of the program, then stop it")
+    add(
+        "--url",
+        action="append",
+        metavar="URL",
+        help="send requests to this URL of the program, then stop it; may be repeated",
+    )
+    add(
+        "--weights",
+        metavar="N,N,...",
+        help="how often each URL is requested beside the others, in their order (1,1,...)",
+    )
+    add("--method", metavar="NAME", help="method of the requests to the URLs (GET)")
+    add("--header", action="append", metavar="'NAME: VALUE'", help="add it; may be repeated")
+    add("--data", metavar="TEXT", help="body of the requests to the URLs; the method then is POST")
+    add(
+        "--requests",
+        metavar="FILE",
+        help="send the requests of a file instead: JSON, or a browser's archive (HAR), as of"
+        " `serve --warm-up-requests`; --url says where the server answers",
+    )
     add(
         "--rate",
         type=_positive(MOST_PER_SECOND),
@@ -163,11 +186,58 @@ def _settings(options: argparse.Namespace) -> compare.Settings | None:
     if options.url is None:
         if given or options.rate is not None or options.any_host:
             raise UsageError("--rate, --duration, --connections, --wait, --any-host require --url")
+        for word in (*_OF_URLS, "requests"):
+            if getattr(options, word) is not None:
+                raise UsageError(f"--{word} requires --url")
         return None
     if options.rate is None:
         raise UsageError("--url requires --rate: requests per second in the open loop")
-    host, port, path = compare.parse_url(options.url, any_host=options.any_host)
-    return compare.Settings(host, port, path, options.rate, **given)
+    places = [compare.parse_url(url, any_host=options.any_host) for url in options.url]
+    if len({place[:2] for place in places}) > 1:
+        raise UsageError("expected URLs of one host and port")
+    host, port, path = places[0]
+    settings = compare.Settings(host, port, path, options.rate, **given)
+    requests = _requests(options)
+    return dataclasses.replace(settings, requests=compare.sent(requests, settings))
+
+
+def _requests(options: argparse.Namespace) -> list[Request]:
+    """Return the requests of a file or to the URLs, none for one plain URL.  Raises UsageError."""
+    own = [word for word in _OF_URLS if getattr(options, word) is not None]
+    if options.requests is not None:
+        if own or len(options.url) > 1:
+            raise UsageError("--requests takes one --url, and no option of requests to URLs")
+        try:
+            return read(options.requests).requests
+        except OSError as error:
+            raise UsageError(f"--requests: {error.strerror}: {options.requests!r}") from None
+        except ValueError as error:
+            raise UsageError(f"--requests: {options.requests}: {error}") from None
+    try:
+        return _to_urls(options) if own or len(options.url) > 1 else []
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
+def _to_urls(options: argparse.Namespace) -> list[Request]:
+    weights = options.weights.split(",") if options.weights else ["1"] * len(options.url)
+    if len(weights) != len(options.url):
+        raise ValueError(f"expected a weight for each of {len(options.url)} URLs")
+    headers = []
+    for each in options.header or ():
+        name, colon, value = each.partition(":")
+        if not colon:
+            raise ValueError(f"--header: expected NAME: VALUE, got {each!r}")
+        headers.append([name.strip(), value.strip()])
+    same = {
+        "method": options.method or ("GET" if options.data is None else "POST"),
+        "headers": headers,
+        "body": options.data,
+    }
+    return [
+        written({"path": url, "weight": int(weight) if weight.isdecimal() else weight, **same})
+        for url, weight in zip(options.url, weights, strict=True)
+    ]
 
 
 def _check_output(path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 
 from cpythonplus._cli import interpreter_options
-from cpythonplus._cli.arguments import UsageError, unknown
+from cpythonplus._cli.arguments import UsageError, help_line, unknown
 from cpythonplus._cli.commands import run
 from cpythonplus._cli.features import FEATURES, HELP_OPTION, Feature, Option
 from cpythonplus._cli.terminal import show
@@ -21,8 +21,8 @@ HELP = """\
 usage: cpythonplus doctor EXAMINATION [options] ...
        cpythonplus doctor [options] PID
 
-Shows what uses a program's memory: what it holds, how much of that is resident, why memory is not
-returned, and what to do.
+Shows what uses a program's memory: what it holds, how much of that is
+resident, why memory is not returned, and what to do.
 
 start a program and examine it:
 {programs}
@@ -32,9 +32,12 @@ examine running processes:
 
   cpythonplus doctor EXAMINATION --help   describes one examination.
 
-  The process must have been started by `cpythonplus run` or `serve`. Python 3.14 and later do not
-  need that if this is the same version. It is paused only briefly. Only `trim` modifies it.
-  py-spy shows the stacks of any other process, and `memray attach` what it allocates.
+  The process must have been started by `cpythonplus run` or `serve`. Python
+  3.14 and later do not need that if this is the same version. It is paused only
+  briefly. Only `trim` modifies it. `attach` and `growth` copy it for a moment,
+  which takes up to its resident memory once more; where the machine or its
+  container has less, they report without owners. py-spy shows the stacks of any
+  other process, and `memray attach` what it allocates.
 
 examples:
   cpythonplus doctor run app.py --port 8000
@@ -43,15 +46,16 @@ examples:
   cpythonplus doctor watch 4711 --format html --output 4711.html
 """
 PROGRAM_HELP = """\
-usage: {command} [options] (SCRIPT | -m MODULE | -c CODE | -) [arguments ...]
+usage: {command} [options] PROGRAM [arguments ...]
 
-Runs a program exactly as `python` would. When it ends, {report}
+PROGRAM is SCRIPT, -m MODULE, -c CODE, or - for standard input. It runs as
+under `python`. When it ends, {report}
 
 options:
 {options}
 
-  -X, -W, -O, -u, -I, -E, -B, -P and similar options are passed on to `python`, and so are those
-  of the interpreter that runs this command.
+  -X, -W, -O, -u, -I, -E, -B, -P and similar options are passed on to `python`,
+  and so are those of the interpreter that runs this command.
 
 examples:
   {command} app.py --port 8000
@@ -59,12 +63,14 @@ examples:
 """
 REPORTS = {
     "run": """\
-it is examined. The report on standard
-error shows what it holds in memory, what is resident, why it is not returned, and what to do.""",
+it is examined. The report on standard error
+shows what it holds in memory, what is resident, why it is not returned, and
+what to do.""",
     "cycles": """\
-the report on standard error names
-the root causes of cyclic garbage, one a line: source line, variable, amount, how to break it.
-Then it names the places that still hold exceptions with their frames, one a line.""",
+the report on standard error names the root
+causes of cyclic garbage, one a line: source line, variable, amount, how to
+break it. Then it names the places that still hold exceptions with their
+frames, one a line.""",
 }
 EXAMPLES = {"run": "html --output report.html", "cycles": "json --output cycles.json"}
 OWN_OPTIONS = (
@@ -181,7 +187,7 @@ def help_text() -> str:
 
     live = {each.usage: each.summary for each in doctor_live.EXAMINATIONS}
     programs, processes = (
-        "\n".join(f"  {usage:<18}  {summary}" for usage, summary in each.items())
+        "\n".join(help_line(usage, summary, "  ", 18) for usage, summary in each.items())
         for each in (PROGRAMS, live)
     )
     return HELP.format(programs=programs, processes=processes)

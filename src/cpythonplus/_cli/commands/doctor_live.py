@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -245,6 +246,7 @@ def _look(client: Client, examination: Examination, request: Request) -> int:
         return _ask(client, examination.name, request)
     from cpythonplus._doctor.agent.client import examine
 
+    _announce_copy(client)
     found = examine(client)
     client.close()  # the process can serve others meanwhile
     return _status(found, _tell_report(found, request))
@@ -303,6 +305,7 @@ def _growth(client: Client, request: Request) -> int:
     seconds, doctor = request.get("seconds", _GROWTH_S), own_name()
     if native := bool(request.get("native")):
         _announce_tracer(client, seconds)  # the modules that it imports are not growth
+    _announce_copy(client)
     client.ask("mark", doctor)
     client.close()  # others may ask meanwhile
     traced: Traced | str = ""
@@ -326,6 +329,21 @@ def _growth(client: Client, request: Request) -> int:
     if native:
         found["native"] = {"error": traced} if isinstance(traced, str) else traced.examined()
     return _tell_report(found, request)
+
+
+def _announce_copy(client: Client) -> None:
+    """Tell who watches a terminal how much memory the look may take."""
+    from cpythonplus._base.proc import resident_bytes
+    from cpythonplus._base.text.sizes import format_size
+
+    if sys.stderr is not None and sys.stderr.isatty():
+        pid = client.process.pid
+        complain(
+            COMMAND,
+            f"process {pid} copies itself for a moment, which takes up to"
+            f" {format_size(resident_bytes(pid))} more memory; where less can be had, the report"
+            " goes without owners",
+        )
 
 
 def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:

@@ -62,17 +62,19 @@ if TYPE_CHECKING:
     Known = dict[str, tuple[Feature | None, Option | None]]
 
 HELP = """\
-usage: cpythonplus run [options] [SCRIPT | -m MODULE | -c CODE | -] [arguments ...]
+usage: cpythonplus run [options] [PROGRAM] [arguments ...]
+
+PROGRAM is SCRIPT, -m MODULE, -c CODE, or - for standard input.
 
 Runs a program exactly as `python` would, with these features switched on.
 
   cpythonplus run app.py --port 8000     `python app.py --port 8000`
   cpythonplus run -m gunicorn app:app    `python -m gunicorn app:app`
-  cpythonplus run < app.py               `python < app.py`; at a terminal, `run` alone prompts
-  cpythonplus run --show app.py          what would be switched on, and the command
-  cpythonplus doctor PID                 what such a process keeps in memory, and why
+  cpythonplus run < app.py               `python < app.py`; `run` alone prompts
+  cpythonplus run --show app.py          what would be switched on
+  cpythonplus doctor PID                 what such a process keeps in memory
 
-features, each with the option that switches it off:
+switched on, each with the option that switches it off:
 {features}
 
 statistics:
@@ -84,8 +86,8 @@ other options:
 advanced:
 {advanced}
 
-  All options of `python` but -h and --help are passed on to it, and so are those of the interpreter
-  that runs this command.
+  All options of `python` but -h and --help are passed on to it, and so are
+  those of the interpreter that runs this command.
 """
 NO_CHILDREN = Option(
     "--no-children", "no_children", "the same features in the Python processes that it starts"

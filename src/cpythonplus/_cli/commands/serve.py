@@ -23,7 +23,7 @@ _ALLOCATOR = _FEATURES["malloc"].options[0]
 MALLOC = _ALLOCATOR.flag
 NO_DOCTOR = _FEATURES["doctor"].switch_off
 OWN = (
-    (NO_DOCTOR, "", f"Turn off: {_FEATURES['doctor'].summary}."),
+    (NO_DOCTOR, "", "`cpythonplus doctor PID` cannot examine the processes."),
     (MALLOC, _ALLOCATOR.metavar or "", f"{_ALLOCATOR.help[0].upper()}{_ALLOCATOR.help[1:]}."),
 )
 """Options that are read here: the flag, the name of its value (empty: a switch), help."""

@@ -39,7 +39,7 @@
  * policy.c decides, ready.c keeps the queues, this file acts.
  *
  * Rejected: handing the GIL over to the thread that is woken (no other thread could have it until that one arrived); a
- * timer or a flag `asked` for each waiter; two pollers; a helper thread for the waiters (docs/explanation/rejected.md).
+ * timer or a flag `asked` for each waiter; two pollers; a helper thread for the waiters (docs/explanation/limits.md).
  */
 #define _GNU_SOURCE
 #include "sched.h"

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cpythonplus._base.requests import Request
 from cpythonplus.prefork._guarding import in_one_line
 from cpythonplus.prefork._warming.asgi import AsgiSession
 from cpythonplus.prefork._warming.kept import Kept
 from cpythonplus.prefork._warming.limit import TooLong
-from cpythonplus.prefork._warming.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -28,8 +28,8 @@ from cpythonplus.prefork._warming.loop import WarmLoop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cpythonplus._base.requests import Request
     from cpythonplus.prefork._warming.kept import Kept
-    from cpythonplus.prefork._warming.requests import Request
 
 __all__ = ["AiohttpSession", "forget_loop"]
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Protocol
 
+    from cpythonplus._base.requests import Request
     from cpythonplus.prefork._warming.kept import Kept
-    from cpythonplus.prefork._warming.requests import Request
 
     class Log(Protocol):
         """The methods used of gunicorn's Logger and those of `logging`."""

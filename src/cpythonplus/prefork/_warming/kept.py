@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cpythonplus.prefork._warming.requests import Request
+    from cpythonplus._base.requests import Request
 
 __all__ = ["Kept"]
 

@@ -23,8 +23,8 @@ from cpythonplus.prefork._warming.limit import TooLong, limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from cpythonplus._base.requests import Request
     from cpythonplus.prefork._warming.kept import Kept
-    from cpythonplus.prefork._warming.requests import Request
 
 __all__ = ["WarmLoop", "until"]
 

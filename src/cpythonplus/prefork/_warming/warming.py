@@ -26,13 +26,14 @@ from pkgutil import resolve_name
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol, cast
 
+from cpythonplus._base import requests
+from cpythonplus._base.requests import Request
 from cpythonplus.prefork._applications import is_aiohttp, is_asgi
 from cpythonplus.prefork._guarding import in_one_line, passes_through
 from cpythonplus.prefork._options import is_path
-from cpythonplus.prefork._warming import requests, wsgi
+from cpythonplus.prefork._warming import wsgi
 from cpythonplus.prefork._warming.kept import Kept
 from cpythonplus.prefork._warming.limit import TooLong, limit
-from cpythonplus.prefork._warming.requests import Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

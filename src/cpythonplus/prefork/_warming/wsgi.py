@@ -10,7 +10,7 @@ from wsgiref.util import setup_testing_defaults
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cpythonplus.prefork._warming.requests import Request
+    from cpythonplus._base.requests import Request
 
 __all__ = ["ask"]
 
