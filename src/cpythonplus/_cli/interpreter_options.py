@@ -32,7 +32,7 @@ class Options:
         self.telling = False
 
     def set_script(self, words: list[str]) -> None:
-        """Note that `words` are the program: a script or `-`, perhaps behind `--`."""
+        """Store `words` as the program: a script or `-`, perhaps behind `--`."""
         self.program = list(words)
         if words != ["--"]:
             self.name = words[words[0] == "--"]

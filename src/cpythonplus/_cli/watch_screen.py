@@ -85,7 +85,7 @@ def _raise_terminated(*_: object) -> None:
 
 
 def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) -> None:
-    # No refreshing thread: draw after each look.
+    # auto_refresh=False: no thread redraws the screen; draw after each look.
     with _keys() as ended, Live(console=out, auto_refresh=False, screen=True) as live:
         while True:
             watched.look()
