@@ -34,7 +34,7 @@ class RecordMeta(_native.RecordType):
         if {_native.RecordBase, _native.FrozenRecordBase} & {*bases}:  # one of the two below
             return super().__new__(mcls, name, bases, _CLOSED | namespace)
         _native.memory_refuse_free_threaded()
-        if mcls.mro is not type.mro:  # it comes before the closer
+        if mcls.mro is not type.mro:  # mro() runs first, before the class is closed
             raise TypeError(f"the metaclass of {name} must not have an mro()")
         bases = _bases_for(name, bases, frozen=frozen)
         own = declared_fields(name, namespace)
