@@ -241,7 +241,7 @@ plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds,
     }
     for (size_t i = 0; i < count; i++) {
         if (fds[i]->inode == 0) {
-            continue; /* this one was not sent */
+            continue; /* an empty descriptor was not sent */
         }
         /* Any process may send, so descriptors with another identity are closed. */
         if (next < found) {

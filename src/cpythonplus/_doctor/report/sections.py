@@ -221,7 +221,7 @@ def _referrers(found: Part, top: int) -> Layout:
     )
 
 
-def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # a path is told to its end
+def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # a path is shown to its end
     steps = [
         f"{words(row, 'step')} ({kind})".strip() if kind else words(row, "step")
         for row in entries(found, "steps")
