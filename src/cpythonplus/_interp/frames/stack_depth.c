@@ -380,7 +380,8 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
         site->next = behind_call(flow, *ins) * UNIT;
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
     case CALL:
-        site->depth += ins->oparg; /* the compiler counts them as popped by PRECALL; they stay */
+        /* The compiler counts the arguments as popped by PRECALL, but they are still on the stack. */
+        site->depth += ins->oparg;
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
 #else
     case CALL:
