@@ -59,9 +59,9 @@ plus_sched_running(void);
 void
 plus_sched_track(void);
 
-/* The calling thread found the GIL taken and would wait for it until deadline_ns: one switch interval
- * from now.  Called and returns with `mutex` held; sleeps without it, longer or shorter.  Returns
- * ETIMEDOUT when the interpreter shall request a drop, 0 when it shall look again. */
+/* The calling thread found the GIL taken and would wait for it until deadline_ns: one switch interval from now.  Called
+ * and returns with `mutex` held; sleeps without it, longer or shorter.  Returns ETIMEDOUT if the interpreter must
+ * request a drop, 0 if it must check the GIL again. */
 int
 plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 
