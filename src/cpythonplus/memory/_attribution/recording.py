@@ -47,7 +47,7 @@ _MOST_GUESSES: Final = 1024
 _MOST_STRANGERS: Final = 256
 """First calls under words that were not known, for which measuring does not wait."""
 _MOST_SKIPPED: Final = 16
-"""Calls let by before one that is measured: else it were mostly those after a long one."""
+"""Calls skipped before a measured one: else mostly calls after a long call would be measured."""
 _LEAST_CALLS: Final = 16
 """Calls of a row; for each that is open at once half as many: what they hold is not kept."""
 _LONGEST_NAME: Final = 200
@@ -152,7 +152,7 @@ class Span:
             raise
 
     def end(self, name: str = "") -> None:
-        """End the span, under a name that may only be known now; nothing if it has ended."""
+        """End the span. name: if it is only known now. Does nothing if the span has ended."""
         if not self.is_open:
             return
         self.is_open = False
@@ -275,7 +275,7 @@ class Recorder:
             self._skip -= 1
         if not (wanted or due or self.pending is not None or self.samples):
             return
-        span.began_ns = now + 1  # it is there from the first mark on, as at the last
+        span.began_ns = now + 1  # the span object exists at both marks, so it is not growth
         if not self._begins():
             return
         try:

@@ -49,7 +49,7 @@ struct search {
     struct plus_granules shared; /* dicts that were met with an owner before */
     PyObject *asked;             /* the object whose attributes are being visited */
     enum kind kind;
-    Py_ssize_t found; /* in it */
+    Py_ssize_t found; /* attributes found in `asked` */
 };
 
 /* Doubles the array when it is full: at 1, 2, 4 ... */

@@ -63,7 +63,7 @@ struct search {
     uint64_t filter[FILTER_BITS / 64];          /* which objects may be in `nodes` */
     unsigned level;
     size_t left, nodes_max; /* left: targets without a path */
-    bool is_new;            /* this walk has found a node */
+    bool is_new;            /* the current walk has found a new node */
     struct root roots[PLUS_ROOT_PATHS_MAX];
 };
 
