@@ -128,7 +128,7 @@ def has_name(function: FunctionType) -> bool:
 
 
 def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
-    """Pickle calls it; UnpicklingError if there is no such function, or its code differs."""
+    """Called by pickle. UnpicklingError if the function does not exist, or its code differs."""
     there = sys.modules.get(module)
     if there is not None:
         now = there.__dict__.get(qualname)

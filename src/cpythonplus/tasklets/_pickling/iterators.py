@@ -103,7 +103,7 @@ KINDS = frozenset(
 )
 """The iterator types of itertools, and the type of the object that iterators of tee() share."""
 _LOSSY = frozenset(kind for kind in KINDS if kind.__name__ in ("groupby", "_grouper"))
-"""Their own `__reduce__` forgets the group that is being read."""
+"""Iterator types whose own `__reduce__` loses the group that is being read."""
 _BY_FIELDS = frozenset(
     kind
     for kind in KINDS

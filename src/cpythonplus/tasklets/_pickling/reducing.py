@@ -85,7 +85,7 @@ def _refusal_within(value: Any, around: frozenset[int] = frozenset()) -> str | N
     if id(value) in around or is_wrapped(value):
         return None
     if type(value) is CellType:
-        with suppress(ValueError):  # it is empty
+        with suppress(ValueError):  # the cell is empty
             return _refusal_within(value.cell_contents, around | {id(value)})
     elif type(value) is FunctionType and value.__closure__ and name_of(value) is None:
         for name, cell in zip(value.__code__.co_freevars, value.__closure__, strict=True):
@@ -324,7 +324,7 @@ def make_generator(
     qualname: str,
     is_coroutine: bool = False,  # noqa: FBT001, FBT002  # pickled by position
 ) -> Any:
-    """Make a generator or coroutine of a function, or (None) one that has ended."""
+    """Make a new generator or coroutine of a function; if that is None, an ended one."""
     ended = _ended_coroutine if is_coroutine else _ended
     made = _native.generator_make(ended if function is None else owner(function))
     made.__name__, made.__qualname__ = name, qualname

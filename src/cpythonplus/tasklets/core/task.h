@@ -80,7 +80,7 @@ struct plus_channel {
     signed char preference;
     bool schedule_all, closing;
     const char *waits; /* a dump's words for a tasklet that waits here, static; NULL: a channel */
-    int descriptor;    /* the one that the tasklets wait for; -1: none */
+    int descriptor;    /* the descriptor that the tasklets here wait for; -1: none */
     PyObject *made_by; /* code object that made it, or NULL */
     int made_at;       /* offset in that code, in bytes */
     PyObject *weakrefs;
@@ -90,8 +90,8 @@ struct plus_channel {
 
 /* Written by switching.c. */
 struct plus_turn {
-    struct plus_tasklet *coming;   /* runs after the callback that is called now, or NULL */
-    struct plus_tasklet *finished; /* ended just now; its stack is given back after the switch */
+    struct plus_tasklet *coming;   /* the tasklet that runs after the current callback, or NULL */
+    struct plus_tasklet *finished; /* has just ended: its stack is released after the switch */
     PyObject *after_switch;        /* reference to drop after the switch */
     int trap;                      /* above 0: switching raises RuntimeError */
     bool holds_gil;                /* for a tasklet with the flag `atomic` */
@@ -309,7 +309,8 @@ plus_is_running(const struct plus_tasklet *task)
     return task->sched->tstate != NULL && task->sched->running == task;
 }
 
-/* Whether a callback was told that it runs next: no code, in any thread, may take away what it needs to run. */
+/* Whether a callback has been given this tasklet as the next one to run: no code, in any thread, may then take away
+ * what the tasklet needs to run. */
 static inline bool
 plus_is_coming(const struct plus_tasklet *task)
 {
