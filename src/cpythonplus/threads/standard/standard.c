@@ -172,7 +172,7 @@ begin_watching(struct plus_standard *entry)
         }
         watcher_home = PyInterpreterState_Get();
     }
-    /* The classes of a subinterpreter are checked when an object is made. */
+    /* A subinterpreter has no watcher: look() finds changes of its classes when an object is made. */
     return watcher_home == PyInterpreterState_Get() ? PyDict_Watch(watcher_id, entry->type->tp_dict)
                                                     : 0;
 }
