@@ -64,7 +64,7 @@ class Agreement:
         return None if self.own is None or far is None else self.own.digest == far.digest
 
     def is_applied(self, text: str) -> bool:
-        """Whether a file means the same as the applied one; also true if that is not known."""
+        """Whether a file has the same data as the applied one; true if no applied file is known."""
         try:
             return self.own is None or self.own.digest == digest(text)
         except ValueError:
@@ -103,7 +103,7 @@ def written_known(known: Mapping[int, int]) -> str:
 
 
 def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]:
-    """The known files, with the earliest time that was heard for each.
+    """The known files, with the earliest time that a site has reported for each.
 
     Times before this release are ignored: the clock of that gateway was wrong, as on a board
     without a clock chip.

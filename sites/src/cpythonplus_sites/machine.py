@@ -96,7 +96,7 @@ class Machine:
     def start(self, argv: Sequence[str]) -> None:
         """Start a program that continues after this one and its terminal. Raises OSError."""
         nothing = subprocess.DEVNULL
-        subprocess.Popen(  # nobody waits for it
+        subprocess.Popen(  # no process waits for this one
             list(argv), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
 

@@ -255,7 +255,7 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
         _end_trial(machine, gateway)
     outcome = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
     if outcome.is_good and await_sessions(machine, wanted):
-        # Another gateway changes its key, and there is a session with the new key now.
+        # Plan again: another gateway changes its key, and its new key has a session now.
         more = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
         outcome = replace(more, done=(*outcome.done, *more.done))
     if outcome.failed is None and not (systemd and machine.exists(SYSTEMD_RUNS)):
