@@ -6,7 +6,7 @@ WITH_VALUE = frozenset("WX")
 """Short options with a value, attached or as the next word."""
 LONG_WITH_VALUE = "--check-hash-based-pycs"
 LONG_TELLING = frozenset({"--version", "--help-env", "--help-xoptions", "--help-all"})
-"""Long options with which the interpreter tells something about itself, and ends."""
+"""Long options with which the interpreter prints something about itself, and exits."""
 
 
 class Options:

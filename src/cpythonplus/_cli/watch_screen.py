@@ -103,7 +103,7 @@ def _as_lines(watched: Watched, interval_s: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], bool]]:
-    """Yield a function that waits so many seconds, and tells whether a key has ended the watch."""
+    """Yield a function that waits some seconds, and returns whether a key has ended the watch."""
     if not sys.stdin.isatty():
         yield _sleep
         return
