@@ -31,7 +31,7 @@
 #define PLUS_COMPACT_HOLES 60 /* the first bit of the number of holes in the word */
 #define PLUS_COMPACT_ADDRESS (((uintptr_t)1 << PLUS_COMPACT_HOLES) - 16)
 
-/* All zeros if empty. */
+/* The table of a CompactDict in one word; 0 if it is empty. */
 struct plus_compact {
     uintptr_t word;
 };

@@ -1,8 +1,8 @@
 /* Iterators and views of a CompactDict.
  *
- * An iterator remembers the number of entries and the number of those still to come.  If the first has changed, entries
- * were added or deleted; if there is an entry too many, both has happened. dict's iterators detect the same two, and
- * raise. */
+ * An iterator remembers the number of entries and the number of those still to come.  If the number of entries has
+ * changed, entries were added or deleted; if the iterator meets more entries than were still to come, both has
+ * happened.  Like dict's iterators it raises RuntimeError in either case. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -11,7 +11,7 @@
 /* ---- iterators ----------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject_HEAD PyObject *dict; /* NULL at its end */
+    PyObject_HEAD PyObject *dict; /* NULL: the iterator has ended */
     /* The tuple that was returned last, used again if there is no other reference. */
     PyObject *item;
     Py_ssize_t used, at, left;

@@ -64,7 +64,7 @@ class RecordMeta(_native.RecordType):
         """The parameters of a call of the class, for inspect.signature()."""
         for each in cls.__mro__[: cls.__mro__.index(_native.RecordBase)]:
             if {"__init__", "__new__"} & vars(each).keys():
-                raise AttributeError("__signature__")  # then the method's signature is looked for
+                raise AttributeError("__signature__")  # inspect then reads __init__ or __new__
         annotations = annotations_of(cls)
         return inspect.Signature(
             [
