@@ -467,7 +467,8 @@ is_left_over(const char *folder, const char *name, char *path, size_t size)
         return false;
     }
     snprintf(path, size, "%s/%s", folder, name);
-    /* The process may live in another PID namespace: only its socket tells. */
+    /* The process may run in another PID namespace, where this PID is not seen: then only a connection to its socket
+     * shows that it runs. */
     return kill((pid_t)pid, 0) != 0 && errno == ESRCH && is_alive(path) == 0;
 }
 

@@ -199,8 +199,8 @@ def socket_paths(process: Process) -> list[str]:
 def may_be_its(process: Process, path: str) -> bool:
     """Whether a socket may be the process's, by its folder: no other user can have put it there.
 
-    The kernel tells later who listens. This check comes first, because a link may lead to any
-    socket of the machine, and connecting to one may have an effect.
+    After connecting, the kernel reports which process listens. This check comes first, because a
+    link may lead to any socket of the machine, and connecting to one may have an effect.
     """
     try:
         folder, status = os.lstat(path.rpartition("/")[0]), os.lstat(path)

@@ -196,7 +196,7 @@ def _held(examination: Examination) -> Iterator[Statement]:
         yield Statement(f"{sentence}.", whole)
         return
     sentence += f"; most is {rows[0].text()}"
-    # A built-in type tells little about its holder.
+    # A built-in type says little about its holder.
     large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
     telling = next((row for row in large if "." in row.name), rows[0])
     if telling is not rows[0]:
