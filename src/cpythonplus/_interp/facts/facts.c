@@ -149,7 +149,7 @@ plus_fact_prove(const char *(*probe)(void), bool *is_final)
     bool is_own = refusal != NULL && error != NULL && !is_want(error) &&
                   PyErr_GivenExceptionMatches(error, PyExc_Exception);
 
-    /* The proof of another fact that this one relies on may have been put off. */
+    /* Not final if the proof of another fact, which this fact relies on, was put off. */
     *is_final = refusal == NULL || is_own || (error == NULL && refusal != put_off);
     if (is_own && PyErr_GivenExceptionMatches(first, PyExc_Exception)) {
         Py_CLEAR(first);

@@ -598,7 +598,7 @@ analyse_kinds(PyCodeObject *code, PyObject *bytes)
     }
     for (struct instruction ins = {0}; step(&flow, &ins);) {
         if (ins.opcode == FOR_ITER && flow.depths[ins.at] >= PLUS_FOR_OPERANDS) {
-            /* A frame at this instruction has asked the iterator. */
+            /* A frame at this instruction has called the iterator's __next__. */
             kinds_at(&flow,
                      ins.at)[code->co_nlocalsplus + flow.depths[ins.at] - PLUS_FOR_OPERANDS] =
                 PLUS_KIND_ITERATOR;
