@@ -287,8 +287,8 @@ abandon_change(void)
     atomic_store(&control_owner, NULL);
 }
 
-/* Unlocks the GIL's mutex.  The interpreter makes a new one a little later; until then, and in a child of C code
- * that never tells the interpreter, the mutex must not stay locked. */
+/* Unlocks the GIL's mutex.  The interpreter makes a new one a little later; until then, and in a child that C code
+ * forked without the interpreter's hooks, the mutex must not stay locked. */
 static void
 after_fork_child(void)
 {

@@ -601,7 +601,7 @@ tell_switch_waiters(void)
     }
 }
 
-/* The only thread has no waiters to tell and is not timed, so a single-threaded program pays next to nothing. */
+/* A thread that is alone has no waiters to wake and is not timed, so a single-threaded program pays next to nothing. */
 bool
 plus_sched_acquired_alone(void)
 {

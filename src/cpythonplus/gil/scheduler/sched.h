@@ -39,7 +39,7 @@ struct plus_sched_counts {
 
 /* Questions to the interpreter.  Called under `mutex` by threads without the GIL. */
 struct plus_interpreter {
-    bool (*is_ending)(void);            /* it finalises: waiters must be sent back to it */
+    bool (*is_ending)(void); /* the interpreter finalises: waiters must be sent back to it */
     bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
 };
 
@@ -69,9 +69,9 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 bool
 plus_sched_may_ask(void);
 
-/* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has
- * to be told and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.
- * They call no library function, so errno stays as it is. */
+/* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has to be
+ * woken and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.  Both call
+ * no library function, so errno is unchanged. */
 bool
 plus_sched_acquired_alone(void);
 bool
