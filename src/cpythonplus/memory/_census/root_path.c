@@ -257,9 +257,9 @@ struct path {
     PyObject *objects[PATH_MAX_OBJECTS];
 };
 
-/* Returns the first node of the path to tell.  If a tuple has one reference and no object is known to refer to it,
- * another thread may be filling it, as tuple(iterable) does.  A second reference would make that fail, so such a tuple
- * is left out. */
+/* Returns the first node of the path that is reported.  If a tuple has one reference and no object is known to refer to
+ * it, another thread may be filling it, as tuple(iterable) does.  A second reference would make that fail, so such a
+ * tuple is left out. */
 static const struct node *
 beginning_of(const struct root *root, size_t target)
 {

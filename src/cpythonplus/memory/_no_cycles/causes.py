@@ -79,7 +79,7 @@ def _where(file: str, root: Path) -> str:
 
 
 def read_baseline(path: Path) -> frozenset[str]:
-    """Return the causes of a baseline; ValueError tells the mistake in it."""
+    """Return the causes of a baseline; ValueError, with the mistake, if it is invalid."""
     name = visible(str(path))
     try:
         lines = contents(path).decode().splitlines()
