@@ -125,9 +125,9 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
 
 
 def _named_cells(function: FunctionType | None) -> Iterator[Any]:
-    """Make variables around a function that goes by name, such as a decorator's, go by name too.
+    """Pickle variables around a function that is pickled by name (a decorator's) by name too.
 
-    They belong to the function of the other process: a lock, a counter.
+    Such variables belong to the function of the other process: a lock, a counter.
     """
     cells = function.__closure__ if function is not None else None
     name = name_of(function) if function is not None and cells else None
@@ -334,7 +334,7 @@ def make_generator(
 
 
 def set_generator_state(generator: Any, state: Any) -> None:
-    """Pickle calls it with a generator that was just made."""
+    """Called by pickle with a generator that was just made."""
     try:
         captured, links = state
         _link(links)
