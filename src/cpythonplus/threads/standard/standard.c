@@ -85,8 +85,8 @@ decides_how_made(PyObject *name)
 /* Whether any class of the process was changed. */
 static bool ever_changed;
 
-/* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12, where nothing would tell
- * when to undo it. */
+/* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12: without a watcher it would
+ * not be known when to undo the change. */
 static int
 set_in_native(struct plus_standard *entry, PyObject *name, PyObject *value)
 {

@@ -67,7 +67,7 @@ struct plus_waiter {
     bool polled, caught, looked, rechecked;
     uint32_t parked_at_wake;    /* waitq.c's parked.count at the wake-up */
     int ended_on;               /* processor of the thread that ended the wait; -1: not ended */
-    _Atomic uint64_t rested_ns; /* when its thread will have rested for its use of the GIL */
+    _Atomic uint64_t rested_ns; /* when the thread's rest will outweigh its use of the GIL */
     struct plus_relay *relay;   /* its relay, set at the end of its wait; NULL: none */
     struct plus_waitq *queue;   /* of a waiter with `stays`, while signal handlers run; else NULL */
     struct plus_waiter *outer;  /* the waiter with `stays` whose signal handler this one waits in */
