@@ -59,7 +59,7 @@ class Agreement:
     others: Mapping[str, Edition] = field(default_factory=dict)
 
     def is_same(self, site: str) -> bool | None:
-        """Whether a site has the same file; None: nothing is known."""
+        """Whether a site has this gateway's file; None: the file of one of them is unknown."""
         far = self.others.get(site)
         return None if self.own is None or far is None else self.own.digest == far.digest
 
@@ -71,7 +71,7 @@ class Agreement:
             return False
 
     def note(self, site: str) -> str:
-        """A sentence about the file of a site; empty if it is the same, or nothing is known."""
+        """A sentence about the file of a site; empty if it is this gateway's file, or unknown."""
         return difference(self.own, self.others.get(site))
 
 
@@ -243,7 +243,7 @@ RESTORED = (
 
 
 def difference(own: Edition | None, far: Edition | None) -> str:
-    """A sentence about a neighbour's file; empty if it is the same, or nothing is known."""
+    """A sentence about a neighbour's file; empty if it is this gateway's file, or unknown."""
     if own is None or far is None or own.digest == far.digest:
         return ""
     text = OTHER if own.since_s == far.since_s else NEWER if far.since_s > own.since_s else OLDER

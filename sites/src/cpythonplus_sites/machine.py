@@ -156,7 +156,7 @@ class Machine:
         return time.time()
 
     def monotonic_s(self) -> float:
-        """Seconds since the boot, by a clock that nobody sets; the same for all processes."""
+        """Seconds since the boot, by a clock that cannot be set and that all processes share."""
         return time.monotonic()
 
     def pause(self, seconds: float) -> None:

@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
             need_root("apply")
             if options.confirm:
                 _need_a_file_of_its_own(gateway.folder, options)
-            if options.endpoints_only:  # the timer, whose unit exists: links must not stop
+            if options.endpoints_only:  # for the timer, whose unit exists: links must not stop
                 return _follow(gateway, options)
             gateway.folder.check()
             need_trusted_program(Machine(), options)
@@ -151,7 +151,7 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     if _is_late(gateway):
         return go_back(gateway.folder, no_systemd=options.no_systemd)
     while (status := _follow_once(gateway, options)) is None:
-        gateway = find(options)  # the result of the look is old by now, and so may be the file
+        gateway = find(options)  # after waiting, the result of the look is old, and the file may be
     return status
 
 
@@ -217,7 +217,7 @@ def _follow_with(
 def _at_once(gateway: Gateway, options: argparse.Namespace) -> int:
     addresses = resolved(Machine(), gateway.wanted)
     with only_one(gateway.folder.path, tell=_say) as had_to_wait:
-        if had_to_wait:  # for a run that may have had a newer file
+        if had_to_wait:  # the run before may have had a newer file
             gateway = find(options)
         outcome = _apply(gateway, options, addresses)
     return _close(gateway, outcome)
