@@ -505,7 +505,7 @@ class SimpleQueue(Generic[_T]):
 
 # ---- tasklets -----------------------------------------------------------------------------------
 
-# Not there where `tasklets_refusal` gives a reason.
+# These names are missing if `tasklets_refusal` returns a reason.
 
 _ChannelCallback: TypeAlias = Callable[[channel, tasklet, int, int], object]
 _ScheduleCallback: TypeAlias = Callable[[tasklet | None, tasklet | None], object]

@@ -103,7 +103,7 @@ def pickle_flags(new_flags: int = -1, /, mask: int = -1) -> int:
 
 
 def pickle_flags_default(new_flags: int = -1, /, mask: int = -1) -> int:
-    """The same of the flags that a thread begins with."""
+    """Do as `pickle_flags` with the flags that new threads begin with."""
     return _exchange_flags(_default, new_flags, mask)
 
 

@@ -23,7 +23,10 @@ MOST_BYTES = 64 << 20
 
 
 def contents(path: "AnyPath", most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the contents of a file. Raises OSError with `filename`, also for a longer file."""
+    """Return the contents of a file.
+
+    Raises OSError with `filename`, also if the file has more than `most_bytes` bytes.
+    """
     parts = []
     with opened(path) as file:
         found = os.fstat(file.fileno())

@@ -48,7 +48,7 @@ def _is_folder(path: str) -> bool:
 def _inside(folder: str, exclude: Sequence[str]) -> Iterator[str]:
     """The files of a folder. Each link to a folder is followed once, as there may be a loop."""
     seen: set[tuple[int, int]] = set()
-    # These are reported as files that cannot be read. The OSErrors would keep this frame alive.
+    # Folders that cannot be read, reported as files. Not the OSErrors: they keep this frame alive.
     unread: list[str] = []
 
     def note(error: OSError) -> None:

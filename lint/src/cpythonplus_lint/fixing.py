@@ -232,7 +232,7 @@ class _Uses:
 
 
 def _is_only_called(outer: _Uses, inner: ast.AST) -> bool:
-    """Whether an inner function is only called, by the outer one and by itself, and never later.
+    """Whether an inner function is only called by the outer one and by itself, never later.
 
     A generator or a lambda runs later; a function that is returned or passed on may be called
     later.

@@ -157,7 +157,7 @@ def check_files(
             for path in paths:
                 yield check_file(path, selection, fix=fix)
         return
-    # Not at the top: most runs are of a few files.
+    # Import here: most runs check a few files, and need no processes.
     import multiprocessing
     from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 

@@ -20,5 +20,5 @@ def visible(text: str) -> str:
 
 
 def visible_lines(text: str) -> str:
-    """Do the same for a text of several lines; tabs stay, too."""
+    """Make a text of several lines visible as `visible` does; line ends and tabs are kept."""
     return "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))

@@ -59,19 +59,19 @@ class Agreement:
     others: Mapping[str, Edition] = field(default_factory=dict)
 
     def is_same(self, site: str) -> bool | None:
-        """Whether a site has the same file; None: nothing is known."""
+        """Whether a site has this gateway's file; None: the file of one of them is unknown."""
         far = self.others.get(site)
         return None if self.own is None or far is None else self.own.digest == far.digest
 
     def is_applied(self, text: str) -> bool:
-        """Whether a file means the same as the applied one; also true if that is not known."""
+        """Whether a file has the same data as the applied one; true if no applied file is known."""
         try:
             return self.own is None or self.own.digest == digest(text)
         except ValueError:
             return False
 
     def note(self, site: str) -> str:
-        """A sentence about the file of a site; empty if it is the same, or nothing is known."""
+        """A sentence about the file of a site; empty if it is this gateway's file, or unknown."""
         return difference(self.own, self.others.get(site))
 
 
@@ -103,7 +103,7 @@ def written_known(known: Mapping[int, int]) -> str:
 
 
 def learnt(known: Mapping[int, int], found: Iterable[Edition]) -> dict[int, int]:
-    """The known files, with the earliest time that was heard for each.
+    """The known files, with the earliest time that a site has reported for each.
 
     Times before this release are ignored: the clock of that gateway was wrong, as on a board
     without a clock chip.
@@ -243,7 +243,7 @@ RESTORED = (
 
 
 def difference(own: Edition | None, far: Edition | None) -> str:
-    """A sentence about a neighbour's file; empty if it is the same, or nothing is known."""
+    """A sentence about a neighbour's file; empty if it is this gateway's file, or unknown."""
     if own is None or far is None or own.digest == far.digest:
         return ""
     text = OTHER if own.since_s == far.since_s else NEWER if far.since_s > own.since_s else OLDER

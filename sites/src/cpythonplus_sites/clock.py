@@ -189,7 +189,7 @@ def _date(handle: int, seconds: int) -> None:
     try:
         os.utime(handle, (seconds, seconds))
     except OSError:
-        pass  # some file systems cannot, or not for this user
+        pass  # a file system may not support dates, or refuse this user
 
 
 def _remove(path: str) -> None:
@@ -539,7 +539,7 @@ def _say(stream: "TextIO | None", text: str) -> None:
         stream.write("".join(shown))
         stream.flush()
     except OSError:
-        # Otherwise the interpreter would flush the rest at its end, and fail again.
+        # Redirect to /dev/null: else the interpreter flushes the rest at its end, and fails again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except ValueError:
         pass  # closed

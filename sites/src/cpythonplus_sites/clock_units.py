@@ -78,7 +78,7 @@ def files(init: Init, python: str = PYTHON, place: PurePosixPath = PLACES[0]) ->
 def place_for(root: Path) -> PurePosixPath:
     """The folder for the script: the one that has it, else the first one that can be written.
 
-    If none can be written, the first one: writing there reports why not.
+    If no folder can be written, the first one: writing there reports the reason.
     """
     there = [place for place in PLACES if _exists(below(root, place / SCRIPT.name))]
     for place in (*there, *PLACES):

@@ -32,7 +32,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Memory:
-    """The state of one link that is kept from look to look.
+    """The state of one link that the timer keeps from one look to the next (watching.py).
 
     Times are seconds since the boot; None: never. Only since_s is seconds since the epoch.
     received_bytes: WireGuard's counter; received_at_s: when it last grew.  spare_packets,
@@ -71,7 +71,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers to this look's pings.  steady: WireGuard answered nearly all of several pings."""
+    """The answers to a look's pings.  steady: WireGuard answered nearly all of several pings."""
 
     wireguard: bool
     ssh: bool

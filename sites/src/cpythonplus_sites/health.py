@@ -467,7 +467,7 @@ class _Judge:
         )
 
     def _judge_memory(self, name: str) -> _Opinion:
-        """The opinion without pings, from the timer's last look."""
+        """The opinion without pings, from the timer's last look (watching.py)."""
         memory, now_s = self.remembered.of(name), self.machine.monotonic_s()
         seen_s = [x for x in (memory.received_at_s, memory.answered_at_s) if x is not None]
         looked_s = self.remembered.looked_at_s

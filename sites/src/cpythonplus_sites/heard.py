@@ -1,4 +1,4 @@
-"""The result of the timer's look, as input for plans. No I/O."""
+"""The result of one look of the timer (watching.py), as input for plans. No I/O."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Heard:
-    """The result of the look.
+    """The result of one look of the timer.
 
     silent: sites from which nothing comes through WireGuard.  stuck: these, and the sites without a
     session, with the endpoint at which they were tried.  ways: those from now on, for links with a

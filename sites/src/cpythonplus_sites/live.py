@@ -48,7 +48,7 @@ _ELEMENTS = re.compile(r"\n\s*elements = \{[^}]*\}|[ \t]*# count \d+$", re.MULTI
 
 SYSTEMD_RUNS = Path("/run/systemd/system")
 SSH_FOLDER = Path("/etc/ssh/cpythonplus-sites")
-"""The same as rendering.ssh.FOLDER."""
+"""Equal to rendering.ssh.FOLDER, which is not imported here."""
 
 PROC_NET = Path("/proc/net")
 PROC_SYS = Path("/proc/sys")

@@ -96,7 +96,7 @@ class Machine:
     def start(self, argv: Sequence[str]) -> None:
         """Start a program that continues after this one and its terminal. Raises OSError."""
         nothing = subprocess.DEVNULL
-        subprocess.Popen(  # nobody waits for it
+        subprocess.Popen(  # no process waits for this one
             list(argv), stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
         )
 
@@ -156,7 +156,7 @@ class Machine:
         return time.time()
 
     def monotonic_s(self) -> float:
-        """Seconds since the boot, by a clock that nobody sets; the same for all processes."""
+        """Seconds since the boot, by a clock that cannot be set and that all processes share."""
         return time.monotonic()
 
     def pause(self, seconds: float) -> None:

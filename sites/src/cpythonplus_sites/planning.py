@@ -104,12 +104,12 @@ def plan(wanted: Wanted, live: Live, *, endpoints_only: bool = False) -> Plan:
 
 
 def strangers(wanted: Wanted, live: Live) -> Iterator[str]:
-    """Interfaces of somebody else, with a name that one of ours should have; a line each."""
+    """A line for each interface of another program that has the name of one in the plan."""
     return _Planner(wanted, live).strangers()
 
 
 def own_tunnels(wanted: Wanted, live: Live) -> list[LiveTunnel]:
-    """Interfaces with a key of this host that the file no longer mentions."""
+    """This host's interfaces, by key, that the file no longer mentions."""
     return _Planner(wanted, live).own_left_over()
 
 
@@ -203,7 +203,7 @@ class _Planner:
     # ---- things of others -----------------------------------------------------------------------
 
     def strangers(self) -> Iterator[str]:
-        """Interfaces of somebody else, with a name that one of ours should have."""
+        """Lines on interfaces of another program that have the name of one in the plan."""
         own_keys = {None, *self.wanted.own_keys}
         for tunnel in self.wanted.tunnels:
             name = tunnel.interface
@@ -286,7 +286,7 @@ class _Planner:
             if there == value:
                 continue
             if there is None:
-                if "/conf/" not in key:  # the interface's settings appear with it
+                if "/conf/" not in key:  # an interface's settings appear when it is made
                     self.obstacles.append(f"{key}: this kernel has no such setting")
                 continue
             set_it = Command(("sysctl", "-q", "-w", f"{key}={value}"))
@@ -312,7 +312,7 @@ class _Planner:
             there, meant = self.live.tables.get(table.title, (None, None))
             if there is not None and (flushed or meant in (None, there)):
                 continue
-            # One transaction leaves no moment without rules.
+            # Replace the table in one transaction, so that the rules are never missing.
             start = f"table {table.title}\ndelete table {table.title}\n"
             word = "load" if there is None else "change"
             load = Command(("nft", "-f", "-"), stdin=start + table.rules)
@@ -417,7 +417,7 @@ class _Planner:
                 )
 
     def left_over_devices(self, *, in_the_way: bool) -> Iterator[Step]:
-        """Remove unwanted interfaces with a key of ours: with an old name, or of a rotation."""
+        """Remove unwanted interfaces with this host's key: with an old name, or of a rotation."""
         missing = [x for x in self.wanted.tunnels if x.interface not in self.live.devices]
         ports = {tunnel.listen_port for tunnel in missing}
         for tunnel in self._left_over():
@@ -426,7 +426,7 @@ class _Planner:
                 yield Step(f"remove {name}", tuple(self._remove(name)), interrupts=in_the_way)
 
     def own_left_over(self) -> list[LiveTunnel]:
-        """The left-over interfaces of ours, for `down`."""
+        """This host's interfaces that the file does not mention, for `down`."""
         return self._left_over()
 
     def _left_over(self) -> list[LiveTunnel]:
@@ -533,7 +533,7 @@ class _Planner:
         yield from ["[Interface]", *changed] if changed else []
 
     def _peer(self, peer: Peer, *, new: bool) -> Iterator[str]:
-        """The lines of a peer; one that stays gets no endpoint here: `endpoints` sets it."""
+        """The lines of a peer. Only a new peer gets its endpoint here; else `endpoints` sets it."""
         yield from ("[Peer]", f"PublicKey = {peer.public_key}")
         if peer.preshared_key is not None:
             yield f"PresharedKey = {peer.preshared_key}"
@@ -558,7 +558,7 @@ class _Planner:
                     yield from self._next_endpoint(tunnel.interface, peer, there, found)
 
     def _tell_unusable(self, peer: Peer, *, has_others: bool) -> None:
-        """Report endpoints that lead nowhere; they are no obstacle if there are others."""
+        """Report unusable endpoints: as obstacles, or as notes if the peer has others."""
         for endpoint in peer.endpoints:
             found = self.live.addresses.get(endpoint.host, ())
             if not self._usable(endpoint):

@@ -60,7 +60,7 @@ class Ping:
     """The answers to `sent` packets.
 
     time_ms: the mean round trip, None without an answer.  error: why this host could not even send
-    the last packet.  told: a router reported that it was too large.
+    the last packet.  told: a router reported that the packet was too large.
     """
 
     sent: int

@@ -72,7 +72,7 @@ def show(text: str | bytes) -> int:
             stream.write(shown.decode(encoding))
         stream.flush()
     except OSError as error:
-        # Otherwise the interpreter would flush the rest at its end, and fail again.
+        # Redirect to /dev/null: else the interpreter flushes the rest at its end, and fails again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(error, BrokenPipeError):
             return complain("cpythonplus-sites", f"standard output: {error.strerror}")

@@ -73,7 +73,7 @@ def path(network: Network) -> PurePosixPath:
 
 
 def text(wanted: Mapping[str, str] = SETTINGS) -> str:
-    """The file of sysctl.d, the same for gateways and for hosts of the LANs."""
+    """The file of sysctl.d, equal for gateways and for hosts of the LANs."""
     lines = [f"{name} = {value}" for name, value in wanted.items()]
     return "\n".join(
         [

@@ -55,7 +55,7 @@ class PlainFile:
 
 @dataclass(frozen=True)
 class Peer:
-    """Another gateway, as one of our WireGuard interfaces has to know it."""
+    """Another gateway: a peer of one of this host's WireGuard interfaces."""
 
     site: str
     public_key: str
@@ -203,7 +203,8 @@ class Wanted:
     @property
     def sysctls(self) -> Mapping[str, str]:
         """The kernel settings in the files; keys as paths below /proc/sys."""
-        # With two interfaces, a packet may come in through the one that the route does not use.
+        # With two interfaces to a site, a packet may come in by the one that its route does not
+        # use.
         is_pair = len(self.tunnels) > 1 or self.fallbacks
         pair = [x.interface for x in self.tunnels] if is_pair else []
         pair += [x.device for x in self.fallbacks]

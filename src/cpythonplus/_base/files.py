@@ -43,7 +43,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 _FRESH = os.O_WRONLY | os.O_CLOEXEC
 _MOST_LINKS = 40
-"""As many as the kernel follows."""
+"""The limit of symbolic links in a path, as in the kernel."""
 _RANDOM_BYTES = 4
 _OVERFLOW_UID = "/proc/sys/kernel/overflowuid"
 _UID_MAP = "/proc/self/uid_map"
@@ -152,7 +152,7 @@ def make_folder(path: AnyPath, mode: int = FOLDER_MODE) -> None:
         if not os.path.isdir(name):
             raise
         return
-    # By its descriptor: if other users can change the parent, the name may lead elsewhere by now.
+    # Use a descriptor: if other users can change the parent, the name may lead elsewhere by now.
     folder = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         os.fchmod(folder, mode | (os.fstat(folder).st_mode & stat.S_ISGID))
@@ -281,7 +281,8 @@ class _Place:
         fresh, file = _with_name(self.folder, self.name, mode)
         try:
             try:
-                # Always synced: such file systems report a full disk late, some only then.
+                # Always synced: a file system without O_TMPFILE may report a full disk only at
+                # fsync(2).
                 _fill(file, data, mode, like, is_owned=is_owned, sync=True)
             except BaseException:
                 _unlink(fresh, self.folder)
@@ -413,7 +414,7 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def _without_name(folder: int, mode: int | None) -> int | None:
-    """Return a new file that has no name yet; None if the file system has no such files."""
+    """Return a new file without a name; None if the file system does not support O_TMPFILE."""
     try:
         return os.open(".", _FRESH | os.O_TMPFILE, _first_mode(mode), dir_fd=folder)
     except OSError as error:

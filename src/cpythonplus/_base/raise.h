@@ -85,8 +85,7 @@ plus_take_exception_after(PyObject *earlier);
 bool
 plus_raise_soon(PyObject *exception);
 
-/* The same for callers that cannot keep the exception: if it is impossible, the exception is printed.  Takes the
- * reference. */
+/* Like plus_raise_soon(), but prints the exception if it cannot be raised.  Takes the reference in any case. */
 void
 plus_raise_soon_or_print(PyObject *exception);
 

@@ -1,6 +1,9 @@
 """Reading an examination: JSON of a process that may have another version, or be malicious.
 
-A value that is missing or of another type reads as empty, so that a report shows the rest. Names
+An examination is a dict of parts, by the name of their question (_doctor/questions.py). A part is a
+dict with numbers, texts, and rows: lists of dicts.
+
+A value that is missing or of another type reads as empty, so that a report shows the others. Names
 are returned with each of their characters visible: the names of a program's classes and files must
 neither move a terminal's cursor nor turn the direction of a page's text.
 """
@@ -39,7 +42,7 @@ _NOTHING: Final[dict[str, object]] = {}
 
 
 def part(examination: Examination, name: str) -> Part | None:
-    """Return a part; None: it was not examined, or could not be."""
+    """Return a part of an examination; None if it was not examined, or could not be."""
     found = examination.get(name)
     return found if isinstance(found, Mapping) and "error" not in found else None
 
@@ -51,13 +54,13 @@ def refusal(examination: Examination, name: str) -> str:
 
 
 def inside(found: Part, name: str) -> Part:
-    """Return the part of a part under a name, empty if there is none."""
+    """Return `found[name]`, a dict inside of a part; empty if the part lacks it."""
     value = found.get(name)
     return value if isinstance(value, Mapping) else _NOTHING
 
 
 def entries(found: Part | None, name: str) -> list[Part]:
-    """Return the rows of a part under a name."""
+    """Return `found[name]`, a list of dicts; [] if the report lacks it."""
     value = None if found is None else found.get(name)
     if not isinstance(value, list | tuple):
         return []
@@ -65,7 +68,7 @@ def entries(found: Part | None, name: str) -> list[Part]:
 
 
 def largest(found: Part | None, name: str, number: str) -> list[Part]:
-    """Return the rows of a part under a name, those with the largest number first."""
+    """Return `found[name]`, a list of dicts, those with the largest `row[number]` first."""
     return sorted(entries(found, name), key=lambda row: -amount(row, number))
 
 

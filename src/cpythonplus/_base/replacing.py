@@ -243,7 +243,7 @@ class _Awaited(Replacer):
 
 
 def original(module: "ModuleType", name: str) -> object:
-    """Return a global as it would be if all replacers stopped; raises KeyError if there is none."""
+    """Return the value of a global without replacers; KeyError if the module has no such name."""
     namespace = namespace_of(module)
     found = namespace[name]
     changes = [
@@ -355,7 +355,8 @@ class _Watcher:
         self, name: str, path: "Sequence[str] | None", target: "ModuleType | None"
     ) -> "Iterator[ModuleSpec]":
         finders = list(sys.meta_path)
-        # Another replacer's watcher behind this one does its part; one before has called this one.
+        # The watchers of other replacers behind this one are asked too; one before it has called
+        # it.
         for finder in finders[finders.index(self) + 1 :] if self in finders else finders:
             find_spec = getattr(finder, "find_spec", None)
             if find_spec is not None:

@@ -40,10 +40,10 @@ def disabled() -> bool:
 
 
 def skipped(what: str) -> bool:
-    """Return whether `what` must do nothing; if so, tell it on standard error, once.
+    """Return whether `what` must do nothing; if so, say it on standard error, once.
 
-    An invalid value is told likewise, and counts as switched off: the user has tried to switch it
-    off, and a service must not go down over it.
+    An invalid value of the variable is reported there too, and counts as switched off: the user has
+    tried to switch `what` off, and a service must not go down over it.
     """
     why = f"{VARIABLE} is set"
     try:

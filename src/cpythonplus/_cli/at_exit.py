@@ -183,7 +183,7 @@ def write_to_stderr(text: str) -> None:
 
 
 def tell(message: str) -> None:
-    """Write one line of ours on standard error, if possible."""
+    """Write `cpythonplus: message` on standard error, if possible."""
     try:
         write_to_stderr(f"cpythonplus: {visible(' '.join(message.split()))}\n")
     except BaseException:

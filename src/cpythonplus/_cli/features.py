@@ -300,7 +300,7 @@ def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # no
 
     from cpythonplus import stackless
 
-    # At once, not by a finder: a missing module must be told before the program begins.
+    # Import now, not by a finder: a missing module must be reported before the program begins.
     sys.modules["stackless"] = stackless
 
 
@@ -377,7 +377,7 @@ def _activate_doctor(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
 
 
 def tell_no_doctor(command: str, error: int) -> None:
-    """Tell that `doctor PID` will not work; error: an errno."""
+    """Report that `doctor PID` will not work; error: an errno."""
     from cpythonplus._cli.terminal import complain
 
     complain(

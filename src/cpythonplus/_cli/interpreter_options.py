@@ -6,7 +6,7 @@ WITH_VALUE = frozenset("WX")
 """Short options with a value, attached or as the next word."""
 LONG_WITH_VALUE = "--check-hash-based-pycs"
 LONG_TELLING = frozenset({"--version", "--help-env", "--help-xoptions", "--help-all"})
-"""Long options with which the interpreter tells something about itself, and ends."""
+"""Long options with which the interpreter prints something about itself, and exits."""
 
 
 class Options:
@@ -32,7 +32,7 @@ class Options:
         self.telling = False
 
     def set_script(self, words: list[str]) -> None:
-        """Note that `words` are the program: a script or `-`, perhaps behind `--`."""
+        """Store `words` as the program: a script or `-`, perhaps behind `--`."""
         self.program = list(words)
         if words != ["--"]:
             self.name = words[words[0] == "--"]

@@ -29,8 +29,9 @@ def activate() -> None:
     """Switch on the features in CPYTHONPLUS_RUN, if it means this interpreter.
 
     In the process that `cpythonplus run` became, a failure ends the process: one line on standard
-    error, status 2. In a child it is told in one line, and the child goes on as stock Python: a
-    program that works must not lose its workers. CPYTHONPLUS_DISABLE prevents all activation.
+    error, status 2. In a child the failure is reported in one line, and the child goes on as stock
+    Python: a program that works must not lose its workers. CPYTHONPLUS_DISABLE prevents all
+    activation.
     """
     global _activated  # noqa: PLW0603
     take_mark()
@@ -58,7 +59,7 @@ def activate() -> None:
             fields = {option.field: option for option in feature.options}
             values = {field: fields[field].decode(value) for field, value in carried.items()}
             feature.activate(values, run)
-        except Exception as error:  # noqa: BLE001  # every failure is told and handled
+        except Exception as error:  # noqa: BLE001  # every failure is reported
             tell(explain(feature, error), feature.command)
             if os.getpid() == run.pid:
                 # SystemExit would be a 'Fatal Python error' here. Nothing is buffered yet.

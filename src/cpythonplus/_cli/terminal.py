@@ -12,7 +12,7 @@ USAGE_STATUS = 2
 """The exit status for all mistakes before the program starts, as with `python`."""
 
 PLAIN_WIDTH = 132
-"""The width of tables if no terminal tells its width."""
+"""The width of tables if the width of the terminal is unknown."""
 
 LEAST_WIDTH, UNLIMITED_WIDTH = 100, 100_000
 

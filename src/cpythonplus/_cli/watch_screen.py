@@ -85,7 +85,7 @@ def _raise_terminated(*_: object) -> None:
 
 
 def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) -> None:
-    # No refreshing thread: draw after each look.
+    # auto_refresh=False: no thread redraws the screen; draw after each look.
     with _keys() as ended, Live(console=out, auto_refresh=False, screen=True) as live:
         while True:
             watched.look()
@@ -103,7 +103,7 @@ def _as_lines(watched: Watched, interval_s: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], bool]]:
-    """Yield a function that waits so many seconds, and tells whether a key has ended the watch."""
+    """Yield a function that waits some seconds, and returns whether a key has ended the watch."""
     if not sys.stdin.isatty():
         yield _sleep
         return

@@ -6,11 +6,11 @@
 
 extern PyMethodDef plus_shared_keys_methods[]; /* shared_keys_py.c */
 
-/* compact_dict_py.c and compact_views_py.c: 0, or -1 with an exception. */
+/* Adds CompactDict and the types of its views to the module (compact_dict_py.c). 0, or -1 with an exception. */
 int
 plus_compact_exec(PyObject *module);
 
-/* record_py.c: 0, or -1 with an exception. */
+/* Adds Record to the module (record_py.c). 0, or -1 with an exception. */
 int
 plus_record_exec(PyObject *module);
 

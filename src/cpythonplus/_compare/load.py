@@ -91,7 +91,7 @@ def sent(requests: Sequence[Request], settings: Settings) -> tuple[Sent, ...]:
 
 @dataclass(slots=True)
 class Load:
-    """The results of the requests of one loop."""
+    """The results of the requests of one load: of the open or of the closed loop."""
 
     latencies_ns: list[int] = field(default_factory=list)
     """The latencies of answered requests, and as lower bounds the waits of unanswered ones."""

@@ -80,13 +80,14 @@ class Program:
         return ComparisonError(f"{side} ended with status {status}: {self.last_words()}")
 
     def has_ended(self) -> bool:
-        """Whether it has ended, without waiting."""
+        """Whether the process has ended, without waiting."""
         return self._ended is not None or self._wait_until(0)
 
     def wait(self) -> Ended:
-        """Wait for its end. Processes that are left in its process group are killed."""
+        """Wait for the process's end. Processes that are left in its process group are killed."""
         if self._ended is None:
-            # It is reaped later: until then no other process can get its id, nor its group's.
+            # Reap the process only below: until then no other process can get its PID or process
+            # group.
             os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
             now = time.perf_counter()
             with held():

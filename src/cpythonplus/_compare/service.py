@@ -128,7 +128,7 @@ def _values(name: str, rate: float, ordered: Sequence[int], cpu_s: float) -> dic
 
 
 def check_port_is_free(settings: Settings) -> None:
-    """Raise ComparisonError if another program listens there: it would be measured instead."""
+    """Raise ComparisonError if a program listens at host and port: it would be measured instead."""
     try:
         socket.create_connection((settings.host, settings.port), timeout=_ANSWER_S).close()
     except OSError:

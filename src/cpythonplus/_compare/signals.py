@@ -19,9 +19,9 @@ _came: list[int] = []
 
 @contextmanager
 def caught() -> Iterator[None]:
-    """Make both signals raise KeyboardInterrupt, its argument the number. Main thread only.
+    """Make SIGINT and SIGTERM raise KeyboardInterrupt(number). Main thread only.
 
-    A signal that is ignored, as under nohup, stays ignored.
+    A signal that is ignored already, as under nohup, stays ignored.
     """
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     for number, handler in before.items():

@@ -76,7 +76,7 @@ free_search(struct search *search)
     plus_free(search->path);
 }
 
-/* 0, with node 0 as number 0; or -ENOMEM. */
+/* Allocate the arrays of a search, and give node 0 the number 0.  Returns 0, or -ENOMEM. */
 static int
 begin_search(struct search *search, const struct plus_graph *graph)
 {

@@ -17,7 +17,7 @@ PyObject *
 plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
                size_t most_bytes, uint64_t *pause_ns);
 
-/* For the copy: write all bytes.  0, or -1. */
+/* Called by `work`, inside the copy: write all bytes to `fd`.  0, or -1. */
 int
 plus_heap_copy_write(int fd, const void *data, size_t bytes);
 

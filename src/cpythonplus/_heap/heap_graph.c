@@ -28,7 +28,7 @@ struct measured {
 struct building {
     struct plus_heap_graph *graph;
     const struct plus_arenas *arenas;
-    const struct plus_arena *arena; /* of the last object that was in an arena */
+    const struct plus_arena *arena; /* the arena of the last object that was in one */
     struct plus_record_table types;
     PyObject *last; /* the object of node last_node */
     uint32_t last_node;

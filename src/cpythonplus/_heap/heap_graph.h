@@ -19,7 +19,8 @@ struct plus_keeper {
     PyObject *op;
     const char *by;       /* a static string */
     unsigned long number; /* of a signal; threading.get_ident() of a thread; 0 */
-    /* It may be one of many, which are reported together, as those that C code holds. */
+    /* True if the interpreter may hold many objects of this kind: they are reported in one row, like objects that C
+     * code holds. */
     bool many;
 };
 
@@ -47,7 +48,8 @@ struct plus_heap_graph {
     uint32_t *in_count;
 };
 
-/* Make nodes, and edges as far as tp_traverse tells them. arenas: pymalloc's; may be empty.  0, or -ENOMEM. */
+/* Make a node for each object of the heap, and edges for the references that tp_traverse visits. arenas: pymalloc's;
+ * may be empty. 0, or -ENOMEM. */
 int
 plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
 

@@ -17,10 +17,10 @@
 #include <stddef.h>
 
 enum plus_heap_origin {
-    PLUS_HEAP_LISTED,   /* it is in the collector's lists */
-    PLUS_HEAP_FROZEN,   /* the same, after gc.freeze() */
-    PLUS_HEAP_REFERRED, /* another object refers to it; the collector does not know it */
-    PLUS_HEAP_IN_FRAME, /* only an executing function is seen to hold it */
+    PLUS_HEAP_LISTED,   /* an object in the collector's lists */
+    PLUS_HEAP_FROZEN,   /* an object that gc.freeze() has moved out of those lists */
+    PLUS_HEAP_REFERRED, /* an untracked object that another one refers to */
+    PLUS_HEAP_IN_FRAME, /* an object that was met only as a variable of an executing function */
     PLUS_HEAP_AS_TYPE,  /* a static class, met as the type of an object */
 };
 
@@ -47,7 +47,7 @@ plus_heap_walk_raises(void);
 int
 plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes);
 
-/* True if a walk would tell a reference from one object to the other.  `to` is only compared. */
+/* True if a walk would report a reference from `from` to `to`.  `to` is only compared. */
 bool
 plus_heap_refers(PyObject *from, const PyObject *to);
 

@@ -10,8 +10,8 @@
 int
 plus_keepers_find(struct plus_heap_graph *graph);
 
-/* Add edges from classes to the dicts of their subclasses, which tp_traverse does not tell; call it before
- * plus_keepers_find().  0, or -ENOMEM. */
+/* Add edges from classes to the dicts of their subclasses, which tp_traverse does not visit.  Call this before
+ * plus_keepers_find(). 0, or -ENOMEM. */
 int
 plus_keepers_connect_subclasses(struct plus_heap_graph *graph);
 

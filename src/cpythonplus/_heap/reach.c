@@ -91,7 +91,7 @@ plus_reach_is_namespace(const struct plus_reach *owners, uint32_t node)
 
 /* ---- shortest paths --------------------------------------------------------------------------------- */
 
-/* Nodes at one distance; some of them have got a smaller one since. */
+/* Nodes at one distance.  A node stays in its bucket when a shorter distance is found. */
 struct bucket {
     uint32_t *nodes;
     size_t count, room;
@@ -101,7 +101,7 @@ struct search {
     struct plus_reach *owners;
     uint32_t *distance; /* UINT32_MAX if not met */
     bool *done;
-    struct bucket buckets[FARTHEST + 1]; /* one for each distance, modulo their number */
+    struct bucket buckets[FARTHEST + 1]; /* for distance d, number d modulo the length */
 };
 
 static int

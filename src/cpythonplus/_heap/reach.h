@@ -15,7 +15,8 @@ struct plus_reach {
     /* Nodes in the order of their distance from the roots, one group of roots after the other. */
     uint32_t *queue;
     uint32_t *parent; /* on a shortest path from a root; PLUS_NO_NODE for a root */
-    uint32_t *anchor; /* the first node on that path that is no namespace, or the last if all are */
+    /* The first node on the shortest path that is no namespace, or the last node if all are. */
+    uint32_t *anchor;
     uint64_t *reached_bytes; /* of the node and all nodes whose shortest path leads through it */
     uint32_t *reached_objects;
     size_t *first_child; /* nodes with a given parent; for node 0, the roots */

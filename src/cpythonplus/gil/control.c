@@ -276,7 +276,7 @@ abandon_change(void)
     if (owner != NULL && owner == plus_thread_if_known()) {
         return;
     }
-    pthread_mutex_init(&control_lock, NULL); /* a thread that waited for the GIL may have held it */
+    pthread_mutex_init(&control_lock, NULL); /* another thread may have held it at the fork */
     if (owner == NULL) {
         return;
     }
@@ -287,8 +287,8 @@ abandon_change(void)
     atomic_store(&control_owner, NULL);
 }
 
-/* Unlocks the GIL's mutex.  The interpreter makes a new one a little later; until then, and in a child of C code
- * that never tells the interpreter, the mutex must not stay locked. */
+/* Unlocks the GIL's mutex.  The interpreter makes a new one a little later; until then, and in a child that C code
+ * forked without the interpreter's hooks, the mutex must not stay locked. */
 static void
 after_fork_child(void)
 {
@@ -388,7 +388,8 @@ plus_control_adopt(const struct plus_gil *gil, char reason[PLUS_REASON_SIZE])
     return rc;
 }
 
-/* Wakes every thread that libc lets sleep for the GIL; it calls the hooks when it waits again. */
+/* Sets the level of the hooks, and wakes every thread that sleeps for the GIL in libc: it calls the hooks when it waits
+ * again. */
 static void
 set_level(enum plus_hooks_level level)
 {

@@ -20,7 +20,8 @@
 int
 plus_control_run(const struct plus_policy *policy, char reason[PLUS_REASON_SIZE]);
 
-/* Only keeps requests away from atomic sections, unless we schedule anyway.  Returns as above. */
+/* Makes atomic sections work without scheduling: keeps requests for the GIL away from them.  Does nothing while
+ * plus_control_run() schedules.  Returns 0, or -1 with one line in `reason`. */
 int
 plus_control_track(char reason[PLUS_REASON_SIZE]);
 

@@ -12,7 +12,7 @@ class Examined(Data):
 
     __slots__ = ()
     examination: ClassVar[str]
-    """Its name in the registry."""
+    """The name of the examination in the registry."""
 
     def text(self, top: int = 10) -> str:
         """Return the verdict and tables of the `top` largest rows."""

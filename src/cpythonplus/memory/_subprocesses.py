@@ -184,7 +184,8 @@ def _wait(process: BaseProcess, here: socket.socket, deadline: float | None) -> 
         if not _poll((here.fileno(), ends), deadline):
             raise _TooLate
         message = _receive(here)
-        # If there is no message, the status is needed, so let it end by itself while there is time.
+        # Without a message the exit status is needed: let the child end by itself while there is
+        # time.
         grace = time.monotonic() + _GRACE_S
         last = grace if message is not None or deadline is None else deadline
         _poll((ends,), last)

@@ -34,7 +34,7 @@ KINDS = ("jemalloc", "mimalloc", "glibc-tuned")
 INTERVAL_S = 2.0
 """How often `glibc-tuned` looks whether there is something to be given back."""
 WORTH_BYTES = 16 * 1024 * 1024
-"""How much it must be."""
+"""The least amount that is given back."""
 
 _FILES = {
     "jemalloc": ("libjemalloc.so.2", "libjemalloc.so"),

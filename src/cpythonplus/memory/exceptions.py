@@ -267,7 +267,7 @@ def _clear(frame: FrameType) -> None:
 
 
 def _leave_out_first(e: BaseException) -> None:
-    """Leave out the function that caught it, if there is another one to tell."""
+    """Remove the function that caught `e` from its traceback, unless that is the only one."""
     traceback = _TRACEBACK.__get__(e)
     if traceback is not None and traceback.tb_next is not None:
         _TRACEBACK.__set__(e, traceback.tb_next)

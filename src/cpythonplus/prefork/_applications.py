@@ -13,7 +13,7 @@ __all__ = ["comes_from", "is_aiohttp", "is_aiohttp_application", "is_asgi"]
 
 
 def is_asgi(application: object) -> bool:
-    """Whether an ASGI server can call it: it is a coroutine function of three arguments."""
+    """Whether an ASGI server can call the application: a coroutine function of three arguments."""
     call = getattr(application, "__call__", None)  # noqa: B004  # the method, not whether it is there
     is_coroutine = inspect.iscoroutinefunction(application) or inspect.iscoroutinefunction(call)
     return is_coroutine and not _is_factory(application)
@@ -25,18 +25,18 @@ def comes_from(kind: type, *modules: str) -> bool:
 
 
 def is_aiohttp(application: object) -> bool:
-    """Whether it is an Application of aiohttp, or a coroutine function that makes one."""
+    """Whether this is an Application of aiohttp, or a coroutine function that makes one."""
     return is_aiohttp_application(application) or _is_factory(application)
 
 
 def is_aiohttp_application(application: object) -> bool:
-    """Whether it is an Application of aiohttp itself."""
+    """Whether this is an Application of aiohttp itself."""
     web: Any = sys.modules.get("aiohttp.web")
     return web is not None and isinstance(application, web.Application)
 
 
 def _is_factory(application: Any) -> bool:  # noqa: ANN401  # anything
-    """Whether it is a coroutine function that needs no arguments, and does not take ASGI's."""
+    """Whether this is a coroutine function that needs no arguments, and does not take ASGI's."""
     if not inspect.iscoroutinefunction(application):
         return False
     return _takes(application) and not _takes(application, "scope", "receive", "send")

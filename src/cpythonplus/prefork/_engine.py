@@ -120,10 +120,10 @@ class Engine:
             if self.board is not None:
                 with suppress(BoardError):
                     self.board.sweep()
-            # In later calls they may be pools that the program itself uses.
+            # Known pools are closed by the first call only: later the program itself may use them.
             self.close_connections(known=first)
-            # In later calls they may be the program's own, or those of a pool that replaces a
-            # child.
+            # Threads are named by the first call only: later there may be threads of the program,
+            # or those of a pool that replaces a child.
             self.end_threads(tell=first)
             report = self.prepare()
             self.describe()
@@ -133,7 +133,7 @@ class Engine:
     def _open(self, application: Any) -> None:
         with Guard(self.log, "proving the facts about this interpreter"):
             for each in self.losses():
-                if each.facts:  # a version without the feature surprises nobody
+                if each.facts:  # no warning for a loss that is due to the Python version
                     self.log.warning("%s", each)
         if self.options.max_private_memory or self.options.metrics:
             self.make_board(_SLOTS)

@@ -172,22 +172,22 @@ class Option:
 
     @property
     def variable(self) -> str:
-        """Its name in the environment."""
+        """The name of the option's environment variable."""
         return f"CPYTHONPLUS_PREFORK_{self.name.upper()}"
 
     @property
     def setting(self) -> str:
-        """Its name in a configuration file."""
+        """The name of the option in a configuration file."""
         return f"prefork_{self.name}"
 
     @property
     def word(self) -> str:
-        """Its name on the command line; a switch gets the form that changes its default."""
+        """The option on the command line; for a switch the form that changes its default."""
         return f"--{'no-' if self.is_on else ''}{self.name.replace('_', '-')}"
 
     @property
     def is_on(self) -> bool:
-        """Whether it is a switch that is on by default."""
+        """Whether the option is a switch that is on by default."""
         return not self.shape and bool(self.default)
 
 

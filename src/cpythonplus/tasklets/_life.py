@@ -14,7 +14,7 @@ if _native.tasklets_refusal() is not None:
 
 switchers.add("tasklets")
 
-# Done when greenlet is loaded, because many programs do without it.
+# Set up when greenlet is loaded, because many programs do without greenlet.
 when_loaded("greenlet", _native.tasklets_fence_greenlets)
 
 # An environment variable, since the person who runs a program knows what else is in its process.

@@ -69,7 +69,7 @@ class _Ended:
 
 
 async def _keep(awaitable: Awaitable[T]) -> T | _Ended:
-    """Await it; exceptions that would end the loop are kept for the waiting tasklet."""
+    """Await the awaitable; exceptions that would end the loop are kept for the waiting tasklet."""
     try:
         return await awaitable
     except (SystemExit, KeyboardInterrupt) as error:

@@ -57,7 +57,7 @@ def reduce(native: "Any", protocol: int) -> "str | tuple[Any, ...]":  # noqa: AN
 
 
 def list_names(native: object) -> list[str]:
-    """Return the result of ``dir``: a standard object's names, and the further ones of ours."""
+    """Return the result of ``dir``: the names of the native type and of the standard class."""
     own = {*dir(type(native)), *native.__dict__}
     # Values that copyreg and others keep in a class are not mirrored, so they are not listed.
     further = {*dir(native.__class__)} - own
@@ -73,7 +73,7 @@ class _NativeWaiter:
         self._condition = condition
 
     def release(self) -> None:
-        """Wake it, as the standard ``notify`` does with the lock that a thread sleeps on."""
+        """Wake the thread; the standard ``notify`` releases the lock that a thread sleeps on."""
         self._condition.notify()
 
 

@@ -67,7 +67,7 @@ _homes: "dict[str, dict[str, Any]]" = {}
 
 
 def introduce(module: "ModuleType") -> "list[type]":
-    """Tell the types of a module of STAND_FOR their standard classes; return those that have one.
+    """Introduce a module's native types and their standard classes; return the types with one.
 
     Only the first copy of a module counts; it may be reloaded.  If other code has replaced a class
     of the module, that class stays as it is, and its native type gets no standard class.

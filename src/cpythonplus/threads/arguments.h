@@ -31,7 +31,7 @@ int
 plus_arguments(const struct plus_signature *signature, PyObject *const *args, Py_ssize_t nargs,
                PyObject *kwnames, PyObject **out);
 
-/* The same for a tp_init. */
+/* Like plus_arguments(), for the arguments of a tp_init. */
 int
 plus_init_arguments(const struct plus_signature *signature, PyObject *args, PyObject *kwargs,
                     PyObject **out);
@@ -46,8 +46,8 @@ int
 plus_acquire_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                        uint64_t *deadline_ns);
 
-/* Values for invalid time-outs: as in the standard library, such a time-out is an error only for a call that has to
- * wait. plus_check_deadline raises the error: it returns 0, or -1 with OverflowError or ValueError. */
+/* Deadlines that stand for invalid time-outs: as in the standard library, an invalid time-out is an error only for a
+ * call that has to wait. plus_check_deadline raises the error: it returns 0, or -1 with OverflowError or ValueError. */
 #define PLUS_DEADLINE_TOO_LARGE (UINT64_MAX - 1u)
 #define PLUS_DEADLINE_NEGATIVE (UINT64_MAX - 2u)
 #define PLUS_DEADLINE_NAN (UINT64_MAX - 3u)

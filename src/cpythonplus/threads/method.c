@@ -33,8 +33,8 @@ call_any(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     return descriptor->vectorcall((PyObject *)descriptor, args, nargsf, kwnames);
 }
 
-/* The interpreter has short cuts to the functions of its own descriptors, by their type.  These are the same for
- * our methods; an irregular call is left to the descriptor, which raises the error. */
+/* The interpreter calls the functions of its own descriptor types directly.  These functions do so for our methods; a
+ * call with wrong arguments is left to the descriptor, which raises the error. */
 
 static inline PyMethodDef *
 definition_for(PyObject *op, PyObject *const *args, size_t nargsf)

@@ -86,7 +86,7 @@ plus_repr_with(PyObject *op, const char *format, Py_ssize_t first, Py_ssize_t se
 void
 plus_dealloc(PyObject *op);
 
-/* The same for other types, with their own tp_clear. */
+/* Like plus_dealloc(), for types that may have Python subclasses: `clear` is the type's own tp_clear. */
 void
 plus_dealloc_by(PyObject *op, inquiry clear);
 

@@ -394,7 +394,7 @@ def same(left: Sequence[ast.stmt], right: Sequence[ast.stmt]) -> bool:
 
 
 def line_edit(source: Source, node: ast.stmt, text: str) -> Edit | None:
-    """`text` in place of a statement that has its line for itself."""
+    """The edit that writes `text` in place of a statement; None if the line has other code."""
     line = source.lines[node.lineno - 1].encode()
     before, after = line[: node.col_offset].decode(), line[node.end_col_offset :].decode()
     alone = not before.strip() and (not after.strip() or after.lstrip().startswith("#"))

@@ -24,7 +24,7 @@ from cpythonplus_lint.checks.source import (
 
 REMOVERS = {"clear", "pop", "popleft", "popitem", "remove", "discard"}
 BREAKERS = {"drop", "detach", "close"}
-"""Functions of cpythonplus.memory.exceptions and .closures that break their argument's cycle."""
+"""Functions of cpythonplus.memory.exceptions and .closures that break the cycle of an argument."""
 _CONTAINERS = {"list", "dict", "set", "deque", "defaultdict", "OrderedDict", "Counter"}
 _BEGINNINGS = {"__init__", "__new__", "__init_subclass__", "__set_name__", "__post_init__"}
 """Methods that set attributes to None to initialise them, not to clear them."""

@@ -27,7 +27,7 @@ def check(source: Source) -> Iterator[Violation]:
         raised: set[int] = set()
         for origin in sorted(kept(source, function, around), key=_place):
             if origin.code == "CYC106" or not elsewhere.clears(function, origin.path):
-                # One `raise` of a copy of `self.error` is one hit.
+                # A `raise` may keep several origins (copies of `self.error`): report it once.
                 if origin.code != "CYC105" or id(origin.node) not in raised:
                     yield at(origin.node, origin.code, _message(origin))
                 raised.add(id(origin.node))

@@ -73,7 +73,7 @@ def path_of(expression: ast.expr) -> str:
             case ast.Attribute(value=value, attr=name):
                 parts.append(f".{name}")
             case ast.Subscript(value=value, slice=ast.Slice(lower=None, upper=None)):
-                pass  # all of it
+                pass  # `x[:]` has the items of `x`
             case ast.Subscript(value=value, slice=index):
                 parts.append(f"[{ast.unparse(index)}]")
             case _:
@@ -93,7 +93,7 @@ class Out:
     raises: State | None = None
     """By a `raise` statement."""
     throws: State | None = None
-    """By anything that may raise; only handlers use it."""
+    """By anything that may raise; only exception handlers read this state."""
 
     def add(self, other: Out) -> None:
         """Unite with the abrupt exits of `other`; `normal` becomes the other's."""

@@ -26,7 +26,7 @@ FRAME = "frame"
 FUTURE = "future"
 
 ADDERS = {"append", "appendleft", "add", "insert", "setdefault", "extend", "update"}
-# `put` is not one of them: somebody takes the items out of a queue.
+# `put` is not one of these methods: other code takes the items out of a queue.
 _PLAIN_ATTRIBUTES = {"__cause__", "__context__", "__traceback__"}
 
 _CODES = {EXCEPTION: "CYC101", INFO: "CYC102", PART: "CYC102", CONTAINER: "CYC103"}

@@ -208,7 +208,7 @@ def _leads_back(value: ast.expr, method: _Method) -> bool:  # noqa: PLR0911  # a
 
 
 def _is_managed(function: Function, path: str) -> bool:
-    """Whether the class has a property of that name, or defines what assignment does."""
+    """Whether the class has a property of that name, or a `__setattr__`."""
     name = path.rpartition(".")[2]
     return function.owner is not None and any(
         isinstance(one, FUNCTIONS) and one.name in (name, "__setattr__")

@@ -117,7 +117,7 @@ def free_names(scope: Scope) -> set[str]:
     names = names_of(scope)
     free = names.loaded | names.nonlocal_names
     if isinstance(scope, ast.ClassDef):
-        # Methods do not see the names that their class binds.
+        # Leave out the names that a class binds: its methods do not see them.
         free -= names.bound
         return free.union(*map(free_names, names.inner))
     free = free.union(*map(free_names, names.inner))

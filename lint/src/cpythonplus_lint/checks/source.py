@@ -65,7 +65,7 @@ class Function:
 
     @property
     def is_method(self) -> bool:
-        """Whether its first parameter is the object, or the class."""
+        """Whether the function is defined directly in a class."""
         return self.owner is not None
 
 

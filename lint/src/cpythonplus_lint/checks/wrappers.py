@@ -24,9 +24,9 @@ class Layer:
 
     function: Function
     target: str
-    """The dotted name of the callable that gets them."""
+    """The dotted name of the callable that gets `*args, **kwargs`."""
     handed: frozenset[str]
-    """The names that are passed on in addition to them."""
+    """The names that are passed on in addition to `*args, **kwargs`."""
 
 
 def check(source: Source) -> Iterator[Violation]:
@@ -114,7 +114,7 @@ def _layer(source: Source, function: Function) -> Layer | None:
 
 
 def _handing_on(node: FunctionNode, words: tuple[str, str]) -> ast.Call | None:
-    """The one call that gets both, if neither is used for anything else."""
+    """The one call that gets `*args` and `**kwargs`, if neither is used for anything else."""
     calls: list[ast.Call] = []
     uses = 0
     for inner in ast.walk(node):

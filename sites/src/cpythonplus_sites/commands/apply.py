@@ -109,7 +109,7 @@ def run(options: argparse.Namespace) -> int:
             need_root("apply")
             if options.confirm:
                 _need_a_file_of_its_own(gateway.folder, options)
-            if options.endpoints_only:  # the timer, whose unit exists: links must not stop
+            if options.endpoints_only:  # for the timer, whose unit exists: links must not stop
                 return _follow(gateway, options)
             gateway.folder.check()
             need_trusted_program(Machine(), options)
@@ -151,7 +151,7 @@ def _follow(gateway: Gateway, options: argparse.Namespace) -> int:
     if _is_late(gateway):
         return go_back(gateway.folder, no_systemd=options.no_systemd)
     while (status := _follow_once(gateway, options)) is None:
-        gateway = find(options)  # the result of the look is old by now, and so may be the file
+        gateway = find(options)  # after waiting, the result of the look is old, and the file may be
     return status
 
 
@@ -217,7 +217,7 @@ def _follow_with(
 def _at_once(gateway: Gateway, options: argparse.Namespace) -> int:
     addresses = resolved(Machine(), gateway.wanted)
     with only_one(gateway.folder.path, tell=_say) as had_to_wait:
-        if had_to_wait:  # for a run that may have had a newer file
+        if had_to_wait:  # the run before may have had a newer file
             gateway = find(options)
         outcome = _apply(gateway, options, addresses)
     return _close(gateway, outcome)
@@ -255,7 +255,7 @@ def _apply(gateway: Gateway, options: argparse.Namespace, addresses: Addresses) 
         _end_trial(machine, gateway)
     outcome = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
     if outcome.is_good and await_sessions(machine, wanted):
-        # Another gateway changes its key, and there is a session with the new key now.
+        # Plan again: another gateway changes its key, and its new key has a session now.
         more = apply(machine, wanted, systemd=systemd, addresses=addresses, tell=_tell)
         outcome = replace(more, done=(*outcome.done, *more.done))
     if outcome.failed is None and not (systemd and machine.exists(SYSTEMD_RUNS)):

@@ -26,9 +26,9 @@ def change_keys(
     revision: int | None = None,
     only_try: bool = False,
 ) -> None:
-    """Set keys of a site in the file, all or none; None removes one.
+    """Set keys of a site in the file, all or none; the value None removes a key.
 
-    revision: set together with them, if the file is again the same as an earlier one.
+    revision: also set the file's revision, because its contents are those of an earlier file.
     """
     changes: dict[str, Value] = {f"sites.{site}.{key}": value for key, value in values.items()}
     if revision is not None:

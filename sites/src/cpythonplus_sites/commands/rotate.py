@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
         ready = options.force or _others_are_ready(options, folder, network, site, apply)
         if not ready:
             return NOT_YET_STATUS
-        # The file is again the same as before `begin`, but must not count as that older file.
+        # After `abort` the file is as before `begin`: a new revision, so that it counts as newer.
         revision = network.revision + 1 if options.step == "abort" else None
         try:
             with folder.locked():

@@ -89,7 +89,7 @@ def as_json(network: Network) -> str:
 
 
 def as_yaml(network: Network) -> str:
-    """The same inventory as YAML."""
+    """The static inventory as YAML."""
     return "---\n" + "\n".join(_yaml(_static(network))) + "\n"
 
 

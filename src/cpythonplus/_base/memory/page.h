@@ -22,7 +22,7 @@ plus_page_bytes(void)
     return bytes;
 }
 
-/* floor: the beginning of the address's page. ceiling: the same if the address is that, else the next page. */
+/* floor: `address` rounded down to a multiple of the page size. ceiling: rounded up. */
 static inline uintptr_t
 plus_page_floor(uintptr_t address)
 {

@@ -11,7 +11,8 @@ static _Atomic uint64_t last; /* the newest number */
 /* Threads with numbers up to this one are gone, except the survivor; written in the child of a
  * fork, by its only thread. */
 static uint64_t gone_up_to;
-static uint64_t survivor; /* written likewise */
+/* the number of the thread that a fork left; written in the child, by that thread */
+static uint64_t survivor;
 
 uint64_t
 plus_identity_make(void)

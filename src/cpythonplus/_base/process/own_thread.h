@@ -38,7 +38,7 @@
 struct plus_own_thread {
     const char *name; /* at most 15 characters */
     void (*run)(struct plus_own_thread *self);
-    void (*wake)(void); /* makes it check its orders; for plus_own_thread_end() only */
+    void (*wake)(void); /* makes the thread check `orders`; called by plus_own_thread_end() only */
     size_t stack_bytes; /* 0: the size of the program's threads */
     /* Private. */
     pthread_t handle;
@@ -66,8 +66,8 @@ plus_own_thread_is_to_end(struct plus_own_thread *self);
 bool
 plus_own_thread_end(struct plus_own_thread *thread, uint64_t limit_ns);
 
-/* Wait until a thread that ends by itself is gone.  False if it did not end within limit_ns.  As above; several threads
- * may call it. */
+/* Wait until a thread that ends without an order is gone.  False if it did not end within limit_ns.  Call it without
+ * the GIL if the thread may need that; several threads may call it. */
 bool
 plus_own_thread_join(struct plus_own_thread *thread, uint64_t limit_ns);
 

@@ -32,7 +32,7 @@ class Kind(StrEnum):
     PROSE = "prose"
     """A sentence: a remedy or a reason."""
     NOTE = "note"
-    """The same, of which a narrow screen shows the beginning."""
+    """A sentence like PROSE; a narrow screen shows only its beginning."""
     CODE = "code"
     """A command to be copied."""
     COUNT = "count"

@@ -149,7 +149,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _whole(most: int) -> Callable[[str], int]:
-    """Return a function that reads a whole number from 1 on."""
+    """Return a function that reads a whole number from 1 to `most`."""
 
     def read(text: str) -> int:
         value = int(text) if text.isascii() and text.isdecimal() else 0

@@ -213,7 +213,7 @@ def main(examination: Examination, arguments: Sequence[str]) -> int:
     request = parse(examination, arguments)
     if request.files:
         return _compare(request.files, request)
-    # Import after parsing, so that mistakes are told at once.
+    # Import after parsing, so that mistakes in the arguments are reported at once.
     from cpythonplus._doctor.agent.client import AskError, connect
     from cpythonplus._doctor.agent.finding import Unreachable
 
@@ -359,7 +359,7 @@ def _wait(client: Client, seconds: float, doctor: str) -> dict[str, Any] | None:
 
 
 def _announce_tracer(client: Client, seconds: float) -> None:
-    """Tell the cost of the tracer; AskError if it cannot run, here or in the process."""
+    """Print the cost of the tracer; AskError if the tracer cannot run, here or in the process."""
     from cpythonplus._base.text.sizes import format_size
     from cpythonplus._doctor.agent.client import AskError
     from cpythonplus._doctor.native_traces.reading import need_memray
@@ -378,7 +378,7 @@ def _announce_tracer(client: Client, seconds: float) -> None:
 
 
 def _has_lost_blocks(client: Client, seconds: float, doctor: str) -> bool:
-    """Wait, and tell whether the allocator then has more blocks that no object explains."""
+    """Wait; return whether the allocator then has more blocks that no object explains."""
     from cpythonplus._doctor.report.owners import parts_grown
 
     time.sleep(seconds)

@@ -220,7 +220,7 @@ def offered() -> list[Feature]:
 def _note(
     request: Request, feature: Feature | None, option: Option | None, flag: str, value: str
 ) -> None:
-    """Store an option of ours, which `known_options` describes."""
+    """Store an option of `run`, which `known_options` describes."""
     if option is None:
         if feature is not None:
             request.off.add(feature.name)

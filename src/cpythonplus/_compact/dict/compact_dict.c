@@ -39,7 +39,7 @@ plus_compact_copied(PyObject *self)
 static void
 track_for(PyObject *self, PyObject *held)
 {
-    /* The collector untracks tuples without such references, for good. */
+    /* A tuple that the collector has untracked cannot be part of a cycle, ever. */
     bool may_refer =
         PyObject_IS_GC(held) && (!PyTuple_CheckExact(held) || PyObject_GC_IsTracked(held));
 

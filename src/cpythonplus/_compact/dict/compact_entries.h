@@ -31,7 +31,7 @@
 #define PLUS_COMPACT_HOLES 60 /* the first bit of the number of holes in the word */
 #define PLUS_COMPACT_ADDRESS (((uintptr_t)1 << PLUS_COMPACT_HOLES) - 16)
 
-/* All zeros if empty. */
+/* The table of a CompactDict in one word; 0 if it is empty. */
 struct plus_compact {
     uintptr_t word;
 };
@@ -39,10 +39,10 @@ struct plus_compact {
 struct plus_compact_parts {
     Py_ssize_t used;     /* entries without holes */
     Py_ssize_t filled;   /* entries with holes */
-    Py_ssize_t capacity; /* entries that fit */
-    Py_ssize_t first;    /* all before it are holes */
+    Py_ssize_t capacity; /* number of entries for which there is memory */
+    Py_ssize_t first;    /* all entries before this one are holes */
     Py_ssize_t
-        expected;    /* the entry behind the last one found, if that was expected too; else -1 */
+        expected; /* the entry behind `last`, if `last` followed the entry found before it; else -1 */
     Py_ssize_t last; /* the entry that was found last */
     char *entries;
     unsigned char *index; /* NULL: linear search */

@@ -87,7 +87,8 @@ struct pair {
     PyObject *key, *value;
 };
 
-/* Among simple keys a string equals only strings.  All of them have been hashed. */
+/* The position of a str key among simple keys, which a str equals only if they are str.  All str keys have been
+ * hashed. */
 static inline Py_ssize_t
 find_text(const struct pair *pairs, Py_ssize_t count, PyObject *key, Py_hash_t hash)
 {
@@ -101,7 +102,8 @@ find_text(const struct pair *pairs, Py_ssize_t count, PyObject *key, Py_hash_t h
     return -1;
 }
 
-/* -2 if another kind of key may be equal, such as a float. */
+/* The position of the int `value` among a few pairs; -1 if it is missing; -2 if a stored key of another type, such as a
+ * float, may be equal. */
 static inline Py_ssize_t
 find_short(const struct pair *pairs, Py_ssize_t count, Py_ssize_t value)
 {
@@ -151,7 +153,7 @@ find_by_hash(const struct plus_compact *table, PyObject *key, Py_hash_t hash)
     return -1;
 }
 
-/* Search without a hash; -2 if that is not enough. */
+/* The position of a key, found without its hash; -1 if it is missing; -2 if the search needs the hash. */
 static inline Py_ssize_t
 find_pair(const struct pair *pairs, Py_ssize_t count, PyObject *key)
 {

@@ -15,7 +15,8 @@ plus_compact_hash_of(PyObject *key);
 Py_ssize_t
 plus_compact_find(const struct plus_compact *table, PyObject *key, Py_hash_t hash);
 
-/* The same, computing the hash only if it is needed (rarely for a few simple keys); the exception may be the hash's. */
+/* Like plus_compact_find(), but computes the hash only if it is needed (rarely for a few simple keys); the exception
+ * may come from __hash__. */
 Py_ssize_t
 plus_compact_look_up(const struct plus_compact *table, PyObject *key);
 

@@ -137,7 +137,8 @@ plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries)
     return 0;
 }
 
-/* The same after entries have moved to lower places.  It cannot fail: the old index has room for them, too. */
+/* Like plus_index_make(), after entries have moved to lower places.  Without memory for a new index the old one is
+ * filled again, so this cannot fail. */
 void
 plus_index_again(struct plus_compact_parts *parts, Py_ssize_t entries)
 {

@@ -76,7 +76,8 @@ plus_index_tags(const unsigned char *group, unsigned half)
     return tags;
 }
 
-/* The top bit of each byte that equals the tag; perhaps also of the byte above such a byte. */
+/* A mask with the top bit of each byte that equals the tag.  The bit of the byte above a match may be set wrongly, so
+ * compare the keys. */
 static inline uint64_t
 plus_index_equal(uint64_t tags, unsigned char tag)
 {
@@ -131,7 +132,8 @@ plus_index_drop(struct plus_compact_parts *parts, Py_hash_t hash, Py_ssize_t at)
 int
 plus_index_make(struct plus_compact_parts *parts, Py_ssize_t entries);
 
-/* The same after entries have moved to lower places.  It cannot fail: the old index has room for them, too. */
+/* Like plus_index_make(), after entries have moved to lower places.  Without memory for a new index the old one is
+ * filled again, so this cannot fail. */
 void
 plus_index_again(struct plus_compact_parts *parts, Py_ssize_t entries);
 

@@ -179,7 +179,7 @@ append_pair(struct plus_compact *table, PyObject *key, PyObject *value)
     Py_ssize_t used = plus_compact_used(table);
     void *pairs = pairs_of(table);
 
-    /* As in a dict, this waits as long as possible: iterators find the other entries in their places. */
+    /* Close holes as late as possible, as dict does: until then iterators find the other entries in their places. */
     if (used < filled && (filled == PLUS_COMPACT_SMALL || (filled >= 4 && used * 2 < filled))) {
         struct plus_compact_parts all = {.entries = pairs, .filled = filled};
         close_holes(&all);

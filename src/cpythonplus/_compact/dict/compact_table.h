@@ -15,7 +15,7 @@ plus_compact_append(struct plus_compact *table, PyObject *key, Py_hash_t hash, P
 void
 plus_compact_remove(struct plus_compact *table, Py_ssize_t at, PyObject **key, PyObject **value);
 
-/* The same for the last entry, which leaves no hole.  The table must not be empty. */
+/* Remove the last entry, which leaves no hole: the caller gets its references.  The table must not be empty. */
 void
 plus_compact_pop(struct plus_compact *table, PyObject **key, PyObject **value);
 

@@ -1,8 +1,8 @@
 /* Iterators and views of a CompactDict.
  *
- * An iterator remembers the number of entries and the number of those still to come.  If the first has changed, entries
- * were added or deleted; if there is an entry too many, both has happened. dict's iterators detect the same two, and
- * raise. */
+ * An iterator remembers the number of entries and the number of those still to come.  If the number of entries has
+ * changed, entries were added or deleted; if the iterator meets more entries than were still to come, both has
+ * happened.  Like dict's iterators it raises RuntimeError in either case. */
 #include "../binding.h"
 
 #include "../../_base/raise.h"
@@ -11,7 +11,7 @@
 /* ---- iterators ----------------------------------------------------------------------------------- */
 
 typedef struct {
-    PyObject_HEAD PyObject *dict; /* NULL at its end */
+    PyObject_HEAD PyObject *dict; /* NULL: the iterator has ended */
     /* The tuple that was returned last, used again if there is no other reference. */
     PyObject *item;
     Py_ssize_t used, at, left;
@@ -50,9 +50,9 @@ item_of(iterator *self, PyObject *key, PyObject *value)
         PyTuple_SET_ITEM(item, 0, Py_NewRef(key));
         PyTuple_SET_ITEM(item, 1, Py_NewRef(value));
 #if PY_VERSION_HEX >= 0x030E0000
-        ((PyTupleObject *)item)->ob_hash = -1; /* it is that of the last item */
+        ((PyTupleObject *)item)->ob_hash = -1; /* drop the cached hash of the item before */
 #endif
-        /* The collector may have untracked it for its last contents. */
+        /* The collector may have untracked the tuple with its former contents. */
         if (!PyObject_GC_IsTracked(item)) {
             PyObject_GC_Track(item);
         }
@@ -60,7 +60,8 @@ item_of(iterator *self, PyObject *key, PyObject *value)
         Py_DECREF(old_value);
         return item;
     }
-    /* They are held: on 3.11 making a tuple may run the collector, and finalisers may remove them from the dict. */
+    /* Hold key and value: on 3.11 making a tuple may run the collector, and a finaliser may remove them from the
+     * dict. */
     Py_INCREF(key);
     Py_INCREF(value);
     item = PyTuple_Pack(2, key, value);
@@ -130,7 +131,8 @@ list_of_rest(const iterator *self)
     if (self->dict == NULL) {
         return PyList_New(0);
     }
-    /* It is held: on 3.11 the collector may run, and a finaliser may end this iterator. */
+    /* Hold the dict: on 3.11 the collector may run, and a finaliser may exhaust this iterator, which drops its
+     * reference. */
     PyObject *dict = Py_NewRef(self->dict), *rest = NULL;
     iterator *copy = (iterator *)plus_compact_iterate(dict, self->part, self->reversed);
     if (copy != NULL) {

@@ -34,7 +34,7 @@ class RecordMeta(_native.RecordType):
         if {_native.RecordBase, _native.FrozenRecordBase} & {*bases}:  # one of the two below
             return super().__new__(mcls, name, bases, _CLOSED | namespace)
         _native.memory_refuse_free_threaded()
-        if mcls.mro is not type.mro:  # it comes before the closer
+        if mcls.mro is not type.mro:  # mro() runs first, before the class is closed
             raise TypeError(f"the metaclass of {name} must not have an mro()")
         bases = _bases_for(name, bases, frozen=frozen)
         own = declared_fields(name, namespace)
@@ -64,7 +64,7 @@ class RecordMeta(_native.RecordType):
         """The parameters of a call of the class, for inspect.signature()."""
         for each in cls.__mro__[: cls.__mro__.index(_native.RecordBase)]:
             if {"__init__", "__new__"} & vars(each).keys():
-                raise AttributeError("__signature__")  # then the method's signature is looked for
+                raise AttributeError("__signature__")  # inspect then reads __init__ or __new__
         annotations = annotations_of(cls)
         return inspect.Signature(
             [

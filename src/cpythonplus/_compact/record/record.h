@@ -97,7 +97,7 @@ plus_record_default(const struct plus_record_class *class, Py_ssize_t i)
 int
 plus_record_bind(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
-/* The same from a tuple and a dict, which may be NULL. */
+/* Like plus_record_bind(), with the arguments as a tuple and a dict, which may be NULL. */
 int
 plus_record_bind_dict(PyObject *op, PyObject *args, PyObject *kwargs);
 
@@ -147,7 +147,7 @@ plus_record_frozen_setattr(PyObject *op, PyObject *args);
 PyObject *
 plus_record_frozen_delattr(PyObject *op, PyObject *name);
 
-/* 0; -1 with AttributeError for a frozen record that has a field already. */
+/* 0 if fields of the record may be set; -1 with AttributeError if the record is frozen and any of its fields is set. */
 int
 plus_record_may_be_set(PyObject *op);
 

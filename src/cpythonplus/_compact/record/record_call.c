@@ -191,7 +191,7 @@ plus_record_vectorcall(PyObject *callable, PyObject *const *args, size_t nargsf,
 {
     PyTypeObject *type = (PyTypeObject *)callable;
 
-    if (!plus_record_is_plain(type)) { /* it has been given an __init__ or a __new__ since */
+    if (!plus_record_is_plain(type)) { /* the class has got an __init__ or a __new__ since */
         type->tp_vectorcall = NULL;
         return PyObject_Vectorcall(callable, args, nargsf, kwnames);
     }

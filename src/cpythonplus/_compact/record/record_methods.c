@@ -42,7 +42,7 @@ fields_are_equal(PyObject *left, PyObject *right)
 PyObject *
 plus_record_compare(PyObject *left, PyObject *right, int how)
 {
-    if (how == Py_NE) { /* it calls Py_EQ, which a class may override */
+    if (how == Py_NE) { /* object's != calls ==, which a class may override */
         return PyBaseObject_Type.tp_richcompare(left, right, how);
     }
     if (how != Py_EQ || Py_TYPE(left) != Py_TYPE(right)) {
@@ -58,7 +58,7 @@ plus_record_compare(PyObject *left, PyObject *right, int how)
     return equal < 0 ? NULL : PyBool_FromLong(equal);
 }
 
-/* All fields in their order; NULL with AttributeError if one is unset. */
+/* A new tuple of the values of all fields, in order; NULL with AttributeError if a field is unset. */
 static PyObject *
 values_of(PyObject *op)
 {

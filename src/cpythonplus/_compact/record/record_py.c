@@ -62,7 +62,7 @@ class_dealloc(PyObject *op)
     Py_CLEAR(class->defaults);
     Py_CLEAR(class->post_init);
     PyMem_Free(class->offsets);
-    PyObject_GC_Track(op); /* type's tp_dealloc expects it */
+    PyObject_GC_Track(op); /* the tp_dealloc of `type` expects a tracked object */
     PyType_Type.tp_dealloc(op);
     Py_DECREF(meta);
 }
@@ -375,7 +375,7 @@ offer_vectorcall(PyTypeObject *type)
         return;
     }
     type->tp_vectorcall = plus_record_vectorcall;
-#if PY_VERSION_HEX < 0x030C0000 /* later ones inherit it */
+#if PY_VERSION_HEX < 0x030C0000 /* later versions inherit the flag */
     meta->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
 #endif
 }

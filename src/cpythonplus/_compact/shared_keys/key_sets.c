@@ -118,7 +118,7 @@ is_pattern(PyObject *pattern, PyObject *names)
     return fits;
 }
 
-/* The dict to copy for these names; None if there is none that saves memory. */
+/* The dict whose copies share their keys, for these names; None if such a dict would not save memory. */
 static PyObject *
 make_pattern(PyObject *names)
 {
@@ -126,7 +126,7 @@ make_pattern(PyObject *names)
     PyObject *pattern = instance != NULL ? PyObject_GenericGetDict(instance, NULL) : NULL;
     int fits = pattern != NULL && fill(pattern, names) == 0 ? 0 : -1;
 
-    /* Its values become the dict's own when the instance is freed. */
+    /* Freeing the instance moves the values from the instance into the dict. */
     Py_XDECREF(instance);
     if (fits == 0) {
         fits = is_pattern(pattern, names);

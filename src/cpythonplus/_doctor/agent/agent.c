@@ -118,10 +118,11 @@ static struct {
                             ->sun_path]; /* $XDG_RUNTIME_DIR or empty */
     struct plus_agent_socket socket;     /* written by the listener, before `opened` */
     struct client client;
-    struct plus_mailbox box; /* carries descriptors to the next listener; fd -1: none */
-    bool left;               /* written by the listener: the descriptors are in `box` */
-    atomic_bool stopping;    /* the threads read it between any two steps */
-    atomic_bool leave;       /* set by the listener */
+    /* During a fork: the socket and a client, for the listener that is started after it.  fd -1: closed. */
+    struct plus_mailbox box;
+    bool left;            /* written by the listener: the descriptors are in `box` */
+    atomic_bool stopping; /* the threads read it between any two steps */
+    atomic_bool leave;    /* set by the listener */
     /* This process, or an ancestor, was forked by another thread than the program's main one.  Then nothing returns
      * from main() here: the process ends with its last thread, and ours would keep it alive for ever. */
     bool ends_with_last_thread;
@@ -373,7 +374,7 @@ next_client(int *fd)
     return true;
 }
 
-/* Called by the listener: tells the result of opening the socket. */
+/* Called by the listener: sets `opened`, and wakes the thread that waits for it. */
 static void
 tell_opened(int error)
 {
@@ -395,7 +396,8 @@ take_over(struct plus_own_fd box)
                  plus_own_fd_is_ours(&agent.socket.listening) &&
                  plus_own_fd_is_ours(&agent.socket.waking.fd);
 
-    plus_own_fd_close(&box); /* in this table; the keeper closes it in the program's */
+    /* Closes the box in this thread's descriptor table; the keeper closes it in the program's. */
+    plus_own_fd_close(&box);
     if (!taken) {
         plus_agent_socket_close(&agent.socket);
         drop_client();
@@ -448,7 +450,7 @@ work(struct plus_own_thread *self)
     (void)self;
     answers = true;
     char *bytes = agent.answer(job->request, &length, &failed);
-    if (!answers) { /* in a child that the answer forked: the job is the parent's */
+    if (!answers) { /* this is a child that agent.answer() forked: the job is the parent's */
         free(bytes);
         return;
     }
@@ -533,7 +535,7 @@ wait_until_opened(void)
     }
 }
 
-/* Called with the lock held.  The listener tells later whether there is a socket. */
+/* Called with the lock held.  The listener sets `opened` later. */
 static int
 start_locked(void)
 {

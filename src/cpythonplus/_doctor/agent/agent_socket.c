@@ -241,7 +241,7 @@ plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds,
     }
     for (size_t i = 0; i < count; i++) {
         if (fds[i]->inode == 0) {
-            continue; /* this one was not sent */
+            continue; /* an empty descriptor was not sent */
         }
         /* Any process may send, so descriptors with another identity are closed. */
         if (next < found) {
@@ -467,7 +467,8 @@ is_left_over(const char *folder, const char *name, char *path, size_t size)
         return false;
     }
     snprintf(path, size, "%s/%s", folder, name);
-    /* The process may live in another PID namespace: only its socket tells. */
+    /* The process may run in another PID namespace, where this PID is not seen: then only a connection to its socket
+     * shows that it runs. */
     return kill((pid_t)pid, 0) != 0 && errno == ESRCH && is_alive(path) == 0;
 }
 

@@ -89,7 +89,7 @@ plus_own_fds_take(const struct plus_own_fd *box, struct plus_own_fd *const *fds,
 int
 plus_agent_socket_open(struct plus_agent_socket *agent, const char *runtime_folder);
 
-/* Closes the socket and removes its file, if that is still the one that was made. */
+/* Closes the socket, and removes the file at `path` unless another process has replaced it. */
 void
 plus_agent_socket_close(struct plus_agent_socket *agent);
 
@@ -102,7 +102,7 @@ plus_agent_socket_forget(struct plus_agent_socket *agent);
 int
 plus_agent_socket_poll(const struct plus_agent_socket *agent, int fd, short events, int timeout_ms);
 
-/* Ends the poll of the thread that polls; false if there is no way to. */
+/* Makes plus_agent_socket_poll() return -1 in the thread that polls; false if the message cannot be sent. */
 bool
 plus_agent_socket_wake(const struct plus_agent_socket *agent);
 

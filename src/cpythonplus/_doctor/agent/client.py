@@ -43,7 +43,7 @@ class AskError(RuntimeError):
 
 
 def own_name() -> str:
-    """Return a name for this doctor's looks: several may look at the same process."""
+    """Return a unique name for this doctor: several may compare looks at one process."""
     return f"{os.getpid()}-{time.time_ns()}"
 
 
@@ -110,7 +110,7 @@ class Client:
         if failed not in (b"0", b"1"):
             raise NoAnswerError("not the header of an answer")
         if length > _LARGEST:
-            self.close()  # its rest is not read
+            self.close()  # the answer is not read
             raise AskError(f"its answer to {name} is larger than {_LARGEST >> 20} MiB")
         answer = decoded(_read(connection, length, deadline))
         if failed == b"1":

@@ -14,8 +14,8 @@ _NUMBER = re.compile(r"^[\d,]+ x ")
 def compared(before: Examination, after: Examination) -> dict[str, object]:
     """Return a growth, as `Growth.as_json()`, from two reports with `owners`.
 
-    Owners are the same if their names and classes are. Raises ValueError, with a line, if one is no
-    such report, or if they are of two processes.
+    Two owners are the same if they have equal names and classes. Raises ValueError, with a line, if
+    a report has no `owners`, or if the reports are of two processes.
     """
     then, now = _owners(before, "first"), _owners(after, "second")
     targets = [part(each, "target") or {} for each in (before, after)]

@@ -13,7 +13,7 @@ __all__ = ["NoAnswerError", "decoded", "reason"]
 _DEEPEST = 32
 """Tables inside of tables; ours have five."""
 _LONGEST_NUMBER = 20
-"""Digits of 64 bits. Python writes numbers of more than 4,300 only if it is told to."""
+"""Digits of a number of 64 bits; a number with more is refused."""
 _LONGEST_REASON = 500
 
 

@@ -35,7 +35,7 @@ __all__ = [
 Json = dict[str, object]
 _FRAMES = 50
 _REFERRERS = 20
-"""The most frequent ways of being referred to that are told."""
+"""The most rows of ways in which objects are referred to."""
 
 
 def hello() -> Json:
@@ -112,7 +112,7 @@ def tasks() -> Json:
                 of_code.setdefault(task._coro.cr_code, []).append(task._coro)  # noqa: SLF001
     rows: list[Json] = []
     for code, coroutines in sorted(of_code.items(), key=lambda row: -len(row[1])):
-        # Only a few are asked for a frame, because this creates a frame object.
+        # Read cr_frame of a few coroutines only, because that creates a frame object.
         frames = [each.cr_frame for each in coroutines[:_FRAMES]]
         lines = [frame.f_lineno for frame in frames if frame is not None]
         rows.append(
@@ -169,7 +169,7 @@ def path(kind: str, *, show_keys: bool = False) -> Json:
 
 
 def path_keys(kind: str) -> Json:
-    """Return the same, with the keys of dicts unshortened."""
+    """Return the result of `path`, with the keys of dicts unshortened."""
     return path(kind, show_keys=True)
 
 

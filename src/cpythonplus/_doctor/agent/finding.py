@@ -85,7 +85,8 @@ def find(pid: int) -> Process:
     uids = tuple(map(int, status["Uid"].split()))
     inner_pid = int(status.get("NSpid", str(pid)).split()[-1])
     if "VmSize" not in status:
-        # Its memory is gone before its state tells; kernel threads, children of 2, have none.
+        # An ending process has no memory before it is a zombie; kernel threads, children of 2,
+        # never have.
         of_kernel = "2" in (status.get("PPid"), str(pid))
         raise Unreachable(f"process {pid} " + ("is a kernel thread" if of_kernel else "has ended"))
     _check_architecture(pid, status["Name"])
@@ -184,7 +185,7 @@ def socket_paths(process: Process) -> list[str]:
     The process may have changed its user since it opened the socket, or may have another root.
     """
     folders = []
-    # Also root's: a process that started as root may have become another user's.
+    # Include root's folder: a process that started as root may have changed its user.
     for uid in dict.fromkeys([process.uid, *process.uids, os.geteuid(), 0]):
         own = os.environ.get("XDG_RUNTIME_DIR") if uid == os.geteuid() else None
         theirs = _environment(process.pid).get("XDG_RUNTIME_DIR")
@@ -198,8 +199,8 @@ def socket_paths(process: Process) -> list[str]:
 def may_be_its(process: Process, path: str) -> bool:
     """Whether a socket may be the process's, by its folder: no other user can have put it there.
 
-    The kernel tells later who listens. This check comes first, because a link may lead to any
-    socket of the machine, and connecting to one may have an effect.
+    After connecting, the kernel reports which process listens. This check comes first, because a
+    link may lead to any socket of the machine, and connecting to one may have an effect.
     """
     try:
         folder, status = os.lstat(path.rpartition("/")[0]), os.lstat(path)

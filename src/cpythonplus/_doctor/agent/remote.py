@@ -195,7 +195,8 @@ def _execute(pid: int, script: str) -> None:
     except ProcessLookupError:
         raise Unreachable(f"process {pid} has ended") from None
     except (OSError, RuntimeError) as error:
-        # Another version, PYTHON_DISABLE_REMOTE_DEBUG or -X disable-remote-debug.
+        # The process has another Python version, PYTHON_DISABLE_REMOTE_DEBUG or -X
+        # disable-remote-debug.
         text = " ".join(str(error).split())
         raise Unreachable(f"process {pid} cannot be asked to listen: {text}") from None
 
@@ -209,7 +210,7 @@ def _wait(pid: int, result: BinaryIO) -> None:
                 why = " ".join(text.removeprefix("done ").split())
                 raise Unreachable(f"process {pid} cannot be examined: {why}")
             return
-        find(pid)  # Unreachable if it has ended meanwhile
+        find(pid)  # raises Unreachable if the process has ended
         time.sleep(_LOOK_S)
     raise _StillToRun(
         f"process {pid} was asked to listen, but its main thread has executed no Python code for"

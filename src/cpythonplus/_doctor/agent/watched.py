@@ -1,4 +1,4 @@
-"""The looks of `doctor watch` at a process: plain numbers, nothing is drawn here.
+"""The looks of `doctor watch` at a process: one look asks for its figures, and draws nothing.
 
 The answers are read like those in a report: the process may be of another version, or malicious.
 """
@@ -35,7 +35,7 @@ class Watched:
     """A process that is looked at repeatedly."""
 
     def __init__(self, client: Client) -> None:
-        """Look through `client`; it is closed between two looks, so that other doctors can ask."""
+        """Ask the process through `client`, which is closed between two looks for other doctors."""
         self._client = client
         self._began = time.monotonic()
         self._first: dict[str, tuple[int, int]] | None = None
@@ -46,7 +46,7 @@ class Watched:
         self.samples: list[Sample] = []
 
     def look(self) -> Sample:
-        """Look once more; Unreachable if the process is gone."""
+        """Ask the process once more; Unreachable if it is gone."""
         pid = self._client.process.pid
         try:
             hello = self._client.ask("hello")
@@ -93,7 +93,7 @@ class Watched:
         return found
 
     def _growth_by_owner(self) -> dict[str, object] | None:
-        """Return the growth since the first look; None if this look left it out.
+        """Return the growth since the first look; None if this look does not ask for it.
 
         The second look makes the mark, so that the first is shown at once. Copies of the process do
         the work. On one processor they take turns with it, so they get at most a tenth of the time.

@@ -42,7 +42,7 @@ def traced(client: Client, seconds: float, *, small: bool) -> Traced:
 
 
 class Traced(NamedTuple):
-    """The tracer's cost, as told by the process, and the tracer's records."""
+    """The tracer's cost, as reported by the process, and the tracer's records."""
 
     cost: dict[str, object]
     records: bytes

@@ -117,7 +117,7 @@ def _is_program(file: str) -> bool:
 
 
 class _Libraries:
-    """The library of each native frame: memray tells functions and source lines only."""
+    """The library of each native frame: memray reports functions and source lines only."""
 
     def __init__(self, path: str, wanted: list[int]) -> None:
         """Read as many frames from the file as the `wanted` ones need."""

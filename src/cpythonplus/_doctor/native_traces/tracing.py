@@ -116,7 +116,7 @@ def trace(argument: str) -> dict[str, object]:
     """
     seconds, pid, *small = argument.split(",")
     forget()
-    limit = ready()["limit_bytes"]  # again: the program has gone on
+    limit = ready()["limit_bytes"]  # checked again: the program has run since
     file = import_module("tempfile").TemporaryFile(prefix="cpythonplus-")
     _files.append(file)
     try:

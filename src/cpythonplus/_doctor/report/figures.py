@@ -1,4 +1,4 @@
-"""Tables for counters of any shape: the end of a number's name tells its unit."""
+"""Tables for counters of any shape: the end of a number's name is its unit."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

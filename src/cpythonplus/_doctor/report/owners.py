@@ -175,7 +175,7 @@ def with_package(file: str) -> str:
 
 
 def owner_name(row: Part) -> str:
-    """Return an owner with its class; the name of several together tells it already."""
+    """Return an owner's name with its class. A row of several owners has the class in its name."""
     name, kind = words(row, "name"), words(row, "type").rpartition(".")[2]
     return name if kind in _TOGETHER else f"{name} ({kind})"
 
@@ -193,7 +193,7 @@ def _classes(found: Part) -> list[Part]:
         name, now = words(row, "type"), size(row, "objects")
         more = now - size(row, "objects_before")
         if "." not in name or more <= 0:
-            continue  # the growth of built-in classes is told by owner
+            continue  # the growth of built-in classes is reported by owner
         ways = [
             f"{100 * size(way, 'objects') / now:.0f} % {words(way, 'path')}"
             for way in entries(row, "where")[:_MOST_WAYS]

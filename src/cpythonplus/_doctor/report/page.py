@@ -135,7 +135,7 @@ def _section(section: Section, examination: Examination) -> str:
 
 
 def _tables(section: Section, found: Part | None) -> str:
-    """Return the tables: below a drawing all but the first one are folded."""
+    """Return a section's tables; those of the census and the first one of the cycles are folded."""
     written = ""
     for place, table in enumerate(section.tables):
         swatches: list[str] = []

@@ -108,7 +108,7 @@ def target_line(examination: Examination) -> str:
     target = part(examination, "target") or {}
     facts = [f"pid {size(target, 'pid')}"] if known(target, "pid") else []
     facts += [words(target, name) for name in ("command", "command_line")]
-    # The number of `sys.version`; the rest tells its build.
+    # The version number in `sys.version`; the other words describe the build.
     version = words(target, "python").split(" ")[0]
     facts += [f"Python {version}" if version else "", words(target, "when")]
     return ", ".join(fact for fact in facts if fact)
@@ -221,7 +221,7 @@ def _referrers(found: Part, top: int) -> Layout:
     )
 
 
-def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # a path is told to its end
+def _path(found: Part, top: int) -> Layout:  # noqa: ARG001  # a path is shown to its end
     steps = [
         f"{words(row, 'step')} ({kind})".strip() if kind else words(row, "step")
         for row in entries(found, "steps")

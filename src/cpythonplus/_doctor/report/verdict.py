@@ -196,7 +196,7 @@ def _held(examination: Examination) -> Iterator[Statement]:
         yield Statement(f"{sentence}.", whole)
         return
     sentence += f"; most is {rows[0].text()}"
-    # A built-in type tells little about its holder.
+    # A built-in type says little about its holder.
     large = [row for row in rows if row.size_bytes >= _TELLING_SHARE * whole]
     telling = next((row for row in large if "." in row.name), rows[0])
     if telling is not rows[0]:
@@ -272,7 +272,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
         is_steady = steady == "steady" and more >= _SMALLEST_STEADY
         remedy = _what_next(found, row)
         if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
-            remedy = ""  # tell it once, with a sentence
+            remedy = ""  # report it once, with a sentence
         told_slow = told_slow or remedy == _SLOW
         where += _taken(native, more) if words(row, "type") == _NOTHING_REFERS else ""
         yield Statement(
@@ -296,7 +296,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
 
 
 def _native(examination: Examination) -> Iterator[Statement]:
-    """Yield native memory that was not freed, the largest; Python's own is told by owner."""
+    """Yield the largest native memory that was not freed; Python's own is reported by owner."""
     found = part(examination, "native")
     most = size(found or {}, "kept_bytes") * _ALARMING_SHARE
     rows = [row for row in entries(found, "rows") if words(row, "library") != PYTHON]

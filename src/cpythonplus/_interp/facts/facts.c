@@ -30,7 +30,7 @@
 #include "../../_base/raise.h"
 #include "probe_call.h"
 
-#define TRIES 4 /* signals may arrive faster than they are handled */
+#define TRIES 4 /* limit of calls of a probe: a signal handler may interrupt each of them */
 
 static const char put_off[] = "the proof had no memory, or was interrupted";
 
@@ -145,15 +145,16 @@ plus_fact_prove(const char *(*probe)(void), bool *is_final)
             first = Py_XNewRef(error);
         }
     }
+    /* An error of the probe itself, which comes again each time. */
     bool is_own = refusal != NULL && error != NULL && !is_want(error) &&
-                  PyErr_GivenExceptionMatches(error, PyExc_Exception); /* it comes each time */
+                  PyErr_GivenExceptionMatches(error, PyExc_Exception);
 
-    /* The proof of another fact that this one relies on may have been put off. */
+    /* Not final if the proof of another fact, which this fact relies on, was put off. */
     *is_final = refusal == NULL || is_own || (error == NULL && refusal != put_off);
     if (is_own && PyErr_GivenExceptionMatches(first, PyExc_Exception)) {
         Py_CLEAR(first);
     }
-    /* Without memory a reader may misunderstand its data. */
+    /* A probe without memory may fail in another way first: that error does not count. */
     if (first != NULL && error != NULL && is_want(error) && is_of_probe(first)) {
         Py_CLEAR(first);
     }

@@ -48,7 +48,7 @@ struct plus_fact_entry {
     const char *name;     /* one word */
     unsigned from, until; /* versions that have the structure, as above; `until` is the last one */
     const char *what;     /* the structure */
-    const char *proof;    /* the way in which the probe proves it */
+    const char *proof;    /* how the probe proves the structure */
     const char *features; /* the features that are refused or reduced if the fact does not hold */
     /* NULL, or the reason why its readers must not be called; an exception that it leaves has interrupted it.  The
      * pointer is NULL if the build does not have the structure. */

@@ -115,7 +115,7 @@ plus_interp_exec(PyObject *module)
 {
     plus_facts_register(plus_fact_table);
 #ifdef PLUS_LIES
-    if (getenv("CPYTHONPLUS_LIE") != NULL) { /* so that a command and its children lie, too */
+    if (getenv("CPYTHONPLUS_LIE") != NULL) { /* in the environment: children lie, too */
         (void)lie(getenv("CPYTHONPLUS_LIE"), 8);
     }
 #endif

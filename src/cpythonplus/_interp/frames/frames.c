@@ -538,7 +538,7 @@ top_of(PyThreadState *tstate)
 #endif
 }
 
-/* No pointer is followed before it has been checked. */
+/* Check each pointer before it is followed. */
 static void
 look_at_frame(const struct plus_probe_call *call, void *arg)
 {

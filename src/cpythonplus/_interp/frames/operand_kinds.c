@@ -335,7 +335,7 @@ plus_kinds_step(PyCodeObject *code, uint8_t *kinds, const struct plus_instructio
         *top = PLUS_KIND_ITERATOR;
 #endif
         break;
-    case FOR_ITER: /* not at its end: then it would not get here */
+    case FOR_ITER: /* the iterator is not exhausted: the end of the loop is a jump */
         stack[depth - PLUS_FOR_OPERANDS] = PLUS_KIND_ITERATOR;
         break;
     case SEND:

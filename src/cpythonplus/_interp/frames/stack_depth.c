@@ -380,7 +380,8 @@ describe_call(const struct flow *flow, const struct instruction *ins, struct plu
         site->next = behind_call(flow, *ins) * UNIT;
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
     case CALL:
-        site->depth += ins->oparg; /* the compiler counts them as popped by PRECALL; they stay */
+        /* The compiler counts the arguments as popped by PRECALL, but they are still on the stack. */
+        site->depth += ins->oparg;
         return described(flow, site, ins->oparg + METHOD_OPERANDS);
 #else
     case CALL:
@@ -597,7 +598,7 @@ analyse_kinds(PyCodeObject *code, PyObject *bytes)
     }
     for (struct instruction ins = {0}; step(&flow, &ins);) {
         if (ins.opcode == FOR_ITER && flow.depths[ins.at] >= PLUS_FOR_OPERANDS) {
-            /* A frame at this instruction has asked the iterator. */
+            /* A frame at this instruction has called the iterator's __next__. */
             kinds_at(&flow,
                      ins.at)[code->co_nlocalsplus + flow.depths[ins.at] - PLUS_FOR_OPERANDS] =
                 PLUS_KIND_ITERATOR;

@@ -47,18 +47,18 @@ plus_site_asks(const struct plus_call_site *site)
 const struct plus_call_site *
 plus_stack_depth_at(PyCodeObject *code, int offset);
 
-/* The same for an offset that may lie in the cache entries of the call: 3.11 and 3.12 note such an offset when a
- * function calls another. */
+/* Like plus_stack_depth_at(), but the offset may lie in the cache entries of the call: 3.11 and 3.12 store such an
+ * offset when a function calls another. */
 const struct plus_call_site *
 plus_stack_depth_around(PyCodeObject *code, int offset);
 
-/* The depth before the instruction at byte `offset`; -1 if there is none or it cannot be found.  Computed at each
- * call. */
+/* The depth before the instruction at byte `offset`; -1 if there is no instruction or its depth cannot be found.
+ * Computed at each call. */
 int
 plus_stack_depth_before(PyCodeObject *code, int offset);
 
-/* True if a watchdog may find a function between two instructions there: before the first one that it executes, a jump
- * back, or the target of one. */
+/* True if a watchdog may interrupt a function at `offset`: before the first instruction that it executes, at a jump
+ * back, or at the target of a jump back. */
 bool
 plus_stack_has_event(PyCodeObject *code, int offset);
 

@@ -17,7 +17,7 @@ plus_probe_dict_version(void)
         fits &= PyDict_GetItemWithError(dict, name) == Py_None && plus_dict_version(dict) == one;
         fits &= PyDict_SetItem(dict, name, Py_True) == 0;
         fits &= empty != one && plus_dict_version(dict) > one;
-        fits &= PyDict_GET_SIZE(dict) == 1 && one != 1; /* nor is it the number of entries */
+        fits &= PyDict_GET_SIZE(dict) == 1 && one != 1; /* it is not the entry count */
     }
     Py_XDECREF(dict);
     Py_XDECREF(name);

@@ -47,7 +47,7 @@ counts_stay(PyObject *op)
 const char *
 plus_probe_immortal(void)
 {
-    /* Not compared exactly, see above. */
+    /* Not compared with PLUS_IMMORTAL_COUNT itself, see above. */
     if (Py_REFCNT(Py_None) < (Py_ssize_t)(PLUS_IMMORTAL_COUNT / 2)) {
         return "None is not immortal";
     }

@@ -55,7 +55,8 @@ struct callback {
     uintptr_t function, arguments, keywords;
 };
 
-/* True if it is an array of `count` callbacks, some of which may have been removed. */
+/* Read the `count` callbacks of the array at the address `array`; a removed one is read as zeros.  False if the words
+ * there are not callbacks. */
 static bool
 read_callbacks(uintptr_t array, unsigned count, uintptr_t *addresses, struct callback *callbacks)
 {

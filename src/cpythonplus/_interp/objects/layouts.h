@@ -41,7 +41,7 @@ plus_class_dict(PyTypeObject *type);
 PyObject *
 plus_dict_item(PyObject *dict, const char *name);
 
-/* The attribute of a class or of its bases, borrowed, or NULL; found in the same way. */
+/* The attribute of a class or of its bases, borrowed, or NULL.  Like plus_dict_item() it runs no Python code. */
 PyObject *
 plus_class_attribute(PyTypeObject *type, const char *name);
 

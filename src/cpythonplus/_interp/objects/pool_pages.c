@@ -178,7 +178,7 @@ free_all(struct taking *this)
     }
 }
 
-/* Each pool is still mapped: its arena waits. */
+/* Every pool is still mapped: keep_arena() has kept its arena. */
 static size_t
 release_pages(const struct taking *this, size_t page_bytes)
 {

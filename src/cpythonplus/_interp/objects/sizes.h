@@ -28,7 +28,7 @@ plus_has_preheader(PyTypeObject *type)
 #endif
 }
 
-/* These two words of such an instance. */
+/* The two words in front of the collector's header; plus_has_preheader(Py_TYPE(op)) must be true. */
 static inline const uintptr_t *
 plus_preheader_of(PyObject *op)
 {

@@ -48,12 +48,12 @@ size_t
 plus_frame_bytes(const struct plus_captured *item);
 
 /* Build at `room` the frame of a call of the function that has not begun, as the interpreter would if the function had
- * this code.  It has no frame below it. */
+ * this code.  The new frame has no frame below it. */
 struct _PyInterpreterFrame *
 plus_frame_begin(char *room, PyObject *function, PyCodeObject *code);
 
-/* The same, with the captured state; a generator's own frame is used, and the generator must not be executed.  The
- * frame stands behind its call, or before the next instruction. */
+/* Build at `room` the frame of `item` with the captured state.  A generator's own frame is used, and the generator must
+ * not be executing.  The frame is then behind its call, or before the next instruction. */
 struct _PyInterpreterFrame *
 plus_frame_build(const struct plus_captured *item, char *room);
 

@@ -280,8 +280,7 @@ live_count(const struct standing *at)
     return kept < 0 || there < kept || there > most ? -1 : variables + kept;
 }
 
-/* True if the call's operands have been taken off, so that the frame looks like one that an evaluation loop returns
- * to. */
+/* True if the operands of the call have been popped, so that an evaluation loop could return to the frame. */
 static bool
 operands_are_gone(const struct standing *at)
 {
@@ -508,7 +507,7 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     return inner->made != NULL ? 0 : refuse_call(capture, outer, callable);
 }
 
-/* The same for the C function that the innermost frame calls. */
+/* Check, as for the call of a captured frame, the C function that the innermost frame calls. */
 static int
 check_end(const struct capture *capture, const struct standing *at)
 {

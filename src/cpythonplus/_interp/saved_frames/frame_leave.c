@@ -42,7 +42,7 @@ make_twin(PyCodeObject *code)
     if (twin != NULL) {
         PyCodeObject *made = (PyCodeObject *)twin;
 
-        /* Nothing can be instrumented before this index. */
+        /* Instructions before this index are not instrumented. */
         made->_co_firsttraceable = (int)Py_SIZE(made);
         if (made->co_nlocalsplus != code->co_nlocalsplus || Py_SIZE(made) != Py_SIZE(code) ||
             made->co_stacksize != code->co_stacksize || !plus_instrumentation_give_data(made) ||
@@ -220,7 +220,7 @@ try_out(void)
 
         PyObject *raised = result != NULL ? NULL : plus_compat_take_exception();
         PyObject *traceback = raised == NULL ? NULL : PyException_GetTraceback(raised);
-        /* No line of the probe ran, and no reference was kept. */
+        /* True if no line of the probe ran, and no reference was kept. */
         fits = raised != NULL && raised == exception && PyList_GET_SIZE(first) == 0 &&
                Py_REFCNT(first) == 1 && Py_REFCNT(call) == 1 && traceback == NULL;
         Py_XDECREF(traceback);

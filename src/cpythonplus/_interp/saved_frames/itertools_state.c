@@ -237,7 +237,7 @@ list_of(PyObject *const *from, Py_ssize_t count)
 static PyObject *
 groupby_of(PyObject *group, PyObject *parent)
 {
-    PyTypeObject *type = Py_TYPE(parent); /* or a subclass, which has its fields behind */
+    PyTypeObject *type = Py_TYPE(parent); /* groupby, or a subclass: its fields are behind */
     const struct row *row = row_named("itertools.groupby");
     struct walk walk = fields_of(row);
     struct field field;
@@ -274,7 +274,7 @@ value_of(const struct row *row, PyObject *iterator, struct field field)
     case 'v':
         return list_of((PyObject *const *)at, number_of(row, base, 'k'));
     case 'L': {
-        PyObject *list = object_at(base, field.offset); /* it grows as the iterator goes on */
+        PyObject *list = object_at(base, field.offset); /* it grows with use, so copy it */
         return PyList_GetSlice(list, 0, PyList_GET_SIZE(list));
     }
     case 'G':

@@ -57,8 +57,8 @@ struct plus_policy {
 
 /* The levels as two classes, for the statistics. */
 enum plus_class {
-    PLUS_INTERACTIVE, /* levels 0 to 2: it rests soon, or after its typical usage */
-    PLUS_BATCH,       /* it uses more than it rests */
+    PLUS_INTERACTIVE, /* levels 0 to 2: the thread rests soon, or after its typical usage */
+    PLUS_BATCH,       /* the thread holds the GIL longer than it rests */
 };
 
 #define PLUS_LEVELS 9u
@@ -84,8 +84,8 @@ enum plus_class {
  * requests, for as long as batch_share needs. */
 #define PLUS_STARVATION_NS (UINT64_C(20) * 1000 * 1000)
 
-/* The same limit for handlers (level 1) that level 0 keeps waiting, and how long one of them then runs: half of
- * the GIL, if they want it.  In a pool chance decides which thread is at which level. */
+/* Threads of level 0 keep handlers (level 1) waiting for at most this long; then one handler runs for as long, so
+ * handlers get half of the GIL if they need it.  In a pool it is chance which thread is at which level. */
 #define PLUS_OVERTAKEN_NS (UINT64_C(5) * 1000 * 1000)
 
 /* Absence after a release that was asked for counts only as 1/4. */
@@ -104,7 +104,8 @@ plus_policy_level(const struct plus_usage *usage, uint64_t held_ns);
 enum plus_class
 plus_policy_class(unsigned level);
 
-/* One turn among threads of `level`; a handler's is as long as the interpreter's own. */
+/* The longest turn of a thread of `level`: slice_ns; at levels 0 and 1, interval_ns (the switch interval) if that is
+ * less. */
 uint64_t
 plus_policy_slice_ns(unsigned level, uint64_t slice_ns, uint64_t interval_ns);
 
@@ -135,7 +136,7 @@ struct plus_decision {
     bool asked;            /* the holder was asked before, by any waiter */
     bool wants;            /* would ask, were the holder not inside an atomic section */
     bool holder_is_brief;  /* the holder is likely to be done within the polling time */
-    bool holder_is_chatty; /* with `ask`: so likely that polling comes before asking */
+    bool holder_is_chatty; /* with `ask`: that is so likely that the waiter polls before it asks */
     uint64_t deadline_ns;  /* unless `ask`: decide again then */
 };
 

@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-/* Limits of a debt, in units of its bound: a long drought shall not lead to a long flood. */
+/* Limits of a debt, in units of its bound: threads that waited for long must not run for as long afterwards. */
 #define OWED_TO_HEAVIER 8u
 #define OWED_TO_HANDLERS 2u
 

@@ -89,7 +89,8 @@ static struct {
     struct plus_thread *holder;      /* NULL: free */
     struct plus_thread *last_holder; /* compared, never followed */
     int holder_cpu;
-    /* Woken to take the GIL, has not arrived.  Cleared without the mutex by a thread that ends. */
+    /* The thread that was woken to take the GIL and has not taken it yet.  A thread that ends clears this without the
+     * mutex. */
     _Atomic(struct plus_thread *) granted;
     uint64_t granted_ns;
     unsigned granted_level;
@@ -97,7 +98,7 @@ static struct {
 
     _Atomic bool asked; /* the holder has been asked; read without the mutex by its owner */
     bool unheard;       /* a request to this holder was not answered in time: every waiter asks */
-    uint64_t protected_until_ns; /* the holder was overtaken for too long: it is not asked before */
+    uint64_t protected_until_ns;       /* no request before: the holder was overtaken too long */
     enum plus_protection protect_next; /* for the run of the thread granted last */
 
     /* A thread that was asked during its turn and comes back as soon as another has taken the GIL. */
@@ -156,8 +157,8 @@ unpark(struct plus_thread *thread, enum plus_parking reason)
     return before == PLUS_PARK_WAITING;
 }
 
-/* Polling pays only if the holder runs on another processor right now and will be done soon, and if no other
- * thread polls: two pollers would take both cores from the holder. */
+/* Returns how long to poll, in ns. Polling pays only if the holder runs on another processor right now and will release
+ * the GIL soon, and if no other thread polls: two pollers would take both cores from the holder. */
 static uint64_t
 poll_budget(const struct plus_decision *decision)
 {
@@ -329,7 +330,7 @@ ask_holder(void)
         return true;
     }
     atomic_store(&S.holder->atomic_wanted, true);
-    if (atomic_load(&S.holder->atomic_depth) == 0) { /* the holder left before it could see that */
+    if (atomic_load(&S.holder->atomic_depth) == 0) { /* it left before it could see atomic_wanted */
         return true;
     }
     if (!asked_before) {
@@ -474,7 +475,7 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         if (wait_is_over(self, &decision, first, &result)) {
             leave_to_ask(self);
             if (S.interpreter.is_ending()) {
-                resign(self); /* this thread may not come back */
+                resign(self); /* this thread may end while it asks for the GIL */
             }
             S.counts.immediate_requests += result == ETIMEDOUT && begins;
             return result;
@@ -600,7 +601,7 @@ tell_switch_waiters(void)
     }
 }
 
-/* The only thread has no waiters to tell and is not timed, so a single-threaded program pays next to nothing. */
+/* A thread that is alone has no waiters to wake and is not timed, so a single-threaded program pays next to nothing. */
 bool
 plus_sched_acquired_alone(void)
 {
@@ -679,7 +680,7 @@ await_turn(pthread_mutex_t *mutex)
         plus_cpu_relax();
     }
     pthread_mutex_lock(mutex);
-    atomic_store(&S.returning, NULL); /* it is waited for only once */
+    atomic_store(&S.returning, NULL); /* wait for that thread only once */
 }
 
 static void
@@ -714,7 +715,8 @@ give_kernel_slice_back(struct plus_thread *thread, void *unused)
     }
 }
 
-/* A CPU-bound thread shall not keep a handler from the core that the kernel chose for both. */
+/* Lengthens the kernel slice of a thread that becomes CPU-bound, and restores it later: else the thread would keep a
+ * handler from the core that the kernel chose for both. */
 static void
 set_kernel_slice(struct plus_thread *self, unsigned level)
 {
@@ -828,7 +830,7 @@ lend_to(struct plus_thread *owner, void *argument)
         owner->level = level;
         plus_ready_insert(&S.ready, owner);
         if (plus_ready_first(&S.ready) == owner) {
-            unpark(owner, PLUS_PARK_RECHECK); /* as the first waiter, it may ask now */
+            unpark(owner, PLUS_PARK_RECHECK); /* the owner is the first waiter now, and may ask */
         }
     }
 }
@@ -982,7 +984,7 @@ reset_waiting(struct plus_thread *thread, void *argument)
     thread->missed = false;
     thread->signalled = false;
     thread->asks_again = false;
-    if (thread->queued) { /* plus_sched_stop() sent it back, and it has not left the queue yet */
+    if (thread->queued) { /* plus_sched_stop() sent it back; it has not left the queue yet */
         thread->wait_start_ns = plus_now_ns();
         return;
     }
@@ -1002,7 +1004,7 @@ note_holder(void)
     S.last_holder = self;
 }
 
-/* Only the interpreter knows whether the holder was asked before, so we assume it: the holder's first section
+/* Only the interpreter knows whether a request to the holder is pending, so assume one: the holder's first section
  * gives the GIL up once. */
 void
 plus_sched_track(void)
@@ -1040,7 +1042,7 @@ plus_sched_stop(void)
     wake_all_but(NULL);
     atomic_store(&S.granted, NULL);
     clear_debts();
-    /* Wake the threads that wait for a switch: from now on libc tells them. */
+    /* Wake the threads that wait for a switch: from now on libc wakes them. */
     atomic_fetch_add(&S.switch_sequence, 1);
     plus_futex_wake(&S.switch_sequence, INT32_MAX);
 }

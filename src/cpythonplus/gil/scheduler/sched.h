@@ -39,7 +39,7 @@ struct plus_sched_counts {
 
 /* Questions to the interpreter.  Called under `mutex` by threads without the GIL. */
 struct plus_interpreter {
-    bool (*is_ending)(void);            /* it finalises: waiters must be sent back to it */
+    bool (*is_ending)(void); /* the interpreter finalises: waiters must be sent back to it */
     bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
 };
 
@@ -59,9 +59,9 @@ plus_sched_running(void);
 void
 plus_sched_track(void);
 
-/* The calling thread found the GIL taken and would wait for it until deadline_ns: one switch interval
- * from now.  Called and returns with `mutex` held; sleeps without it, longer or shorter.  Returns
- * ETIMEDOUT when the interpreter shall request a drop, 0 when it shall look again. */
+/* The calling thread found the GIL taken and would wait for it until deadline_ns: one switch interval from now.  Called
+ * and returns with `mutex` held; sleeps without it, longer or shorter.  Returns ETIMEDOUT if the interpreter must
+ * request a drop, 0 if it must check the GIL again. */
 int
 plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 
@@ -69,9 +69,9 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns);
 bool
 plus_sched_may_ask(void);
 
-/* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has
- * to be told and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.
- * They call no library function, so errno stays as it is. */
+/* Used when the calling thread has taken the GIL, or given it up, and has never met another thread: no waiter has to be
+ * woken and nothing is timed.  False: the caller has to use plus_sched_acquired or _released.  `mutex` held.  Both call
+ * no library function, so errno is unchanged. */
 bool
 plus_sched_acquired_alone(void);
 bool

@@ -47,7 +47,7 @@ enum plus_parking {
 struct plus_thread {
     /* Queue links and the scheduling state: read and written under the GIL's mutex. */
     struct plus_thread *next, *prev;
-    uint64_t ticket;        /* place in its level; 0: the next wait takes a new one */
+    uint64_t ticket; /* place in the queue of its level; 0: the next wait takes a new ticket */
     uint64_t wait_start_ns; /* 0: not waiting */
     uint64_t acquired_ns;   /* when the hold began; 0: not holding, or the hold is not timed */
     uint64_t released_ns;   /* when the last hold ended, to measure the absence */
@@ -60,14 +60,14 @@ struct plus_thread {
     _Atomic uint32_t loan_count;       /* read by the thread itself without the mutex */
     const _Atomic uint64_t *waits_for; /* owner word of the thing that it sleeps for; NULL: none */
     bool queued;
-    bool missed;     /* since the wait began it was granted the GIL and found it taken */
+    bool missed;     /* since the wait began the thread was granted the GIL and found it taken */
     bool reporting;  /* inside the reporter of an overlong section; own thread only */
     bool asks_again; /* its request was not answered within an interval */
     uint32_t joined; /* the switch sequence at which it asked because a request went unheard */
     bool signalled;  /* the main thread, with a signal to handle: served first */
     uint64_t kernel_slice_ns; /* the kernel slice before it was lengthened; 0: not lengthened */
     bool kernel_slice_asked;  /* once since it became CPU-bound, whatever the kernel answered */
-    bool ending_seen; /* the interpreter finalises, and this thread shall be told with a time-out */
+    bool ending_seen; /* the interpreter finalises: the next round ends the wait with ETIMEDOUT */
 
     _Atomic uint32_t
         parking; /* enum plus_parking; a cache line of its own would cost memory and save no time */

@@ -29,5 +29,5 @@ def attributed(*, collect: bool = True) -> "Attributed":
 
 
 def attributed_now() -> "Attributed":
-    """Return the same for a doctor outside, without changing anything."""
+    """Return `attributed` for a doctor in another process, without a collection."""
     return attributed(collect=False)

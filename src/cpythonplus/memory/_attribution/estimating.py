@@ -27,7 +27,7 @@ _PARTNER: Final = 0.5
 _ROUNDING: Final = 1e-11
 """The least prior weight, as a share of the equations' weight: a smaller one would be lost."""
 _OPEN_SHARE: Final = 1e-3
-"""If prior knowledge is a larger share of a solution, no equation tells the names apart."""
+"""If prior knowledge is a larger share of a solution, no equation separates the names."""
 
 
 class Estimate(NamedTuple):
@@ -51,9 +51,9 @@ def mean(entries: Weighed) -> Estimate:
 
 
 def trimmed(entries: Weighed) -> Estimate | None:
-    """Return the same without the largest and the smallest twentieth; None if there are too few.
+    """Return `mean` without the largest and the smallest twentieth; None if there are too few.
 
-    When a dict doubles, one call looks a thousand times as large as all others.
+    A call in which a dict doubles its table grows a thousand times as much as all others.
     """
     if len(entries) < _LEAST_TRIMMED:
         return None
@@ -163,7 +163,7 @@ def _inverted(matrix: list[list[float]]) -> list[list[float]]:
 
 
 def _partner(inverse: list[list[float]], columns: Sequence[int], i: int) -> int:
-    """Return the column that would have to grow by as much as this one shrinks."""
+    """Return the column that column `i` is confused with: if one shrinks, it grows. -1: none."""
     found, strongest = -1, -_PARTNER
     for j, name in enumerate(columns):
         scale = sqrt(max(inverse[i][i] * inverse[j][j], 0.0))

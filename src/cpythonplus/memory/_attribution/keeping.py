@@ -115,7 +115,7 @@ class Point(NamedTuple):
 
 
 class Rows:
-    """Rows of a number for each name, and of bytes, blocks and calls.
+    """A table: each row has a number for each name, and bytes, blocks and calls.
 
     adds: when there are too many rows, two become their sum; else the later one stays.
     """

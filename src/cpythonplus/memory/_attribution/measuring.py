@@ -74,7 +74,7 @@ class Meter:
         return used
 
     def changes(self) -> bool:
-        """Return whether malloc takes too long from now on, so that marks stop to compare."""
+        """Return True once, when malloc's counts are too slow: earlier marks no longer compare."""
         if self.uses_malloc and self._strikes >= _STRIKES:
             self.uses_malloc = False
             return True

@@ -47,12 +47,12 @@ _MOST_GUESSES: Final = 1024
 _MOST_STRANGERS: Final = 256
 """First calls under words that were not known, for which measuring does not wait."""
 _MOST_SKIPPED: Final = 16
-"""Calls let by before one that is measured: else it were mostly those after a long one."""
+"""Calls skipped before a measured one: else mostly calls after a long call would be measured."""
 _LEAST_CALLS: Final = 16
-"""Calls of a row; for each that is open at once half as many: what they hold is not kept."""
+"""The least calls of a row; half as many more for each open call, whose memory is not growth."""
 _LONGEST_NAME: Final = 200
 _GOLDEN: Final = 0.6180339887498949
-"""Fractions of its multiples are spread evenly: no rhythm of the program is met."""
+"""The fractions of its multiples are spread evenly, so they follow no rhythm of the program."""
 
 
 class Sample:
@@ -80,7 +80,7 @@ class Sample:
         self.inner[0] = self.inner[1] = 0
 
     def holds(self, other: "Sample", mark: Mark) -> bool:
-        """Add one inside of it that ends now; False if there are too many."""
+        """Add `other`, a span inside of this one that ends now; False if there are too many."""
         self.inner[0] += mark.used_bytes - other.began[0]
         self.inner[1] += mark.blocks - other.began[1]
         if self.count + other.count >= _MOST_INSIDE:
@@ -152,7 +152,7 @@ class Span:
             raise
 
     def end(self, name: str = "") -> None:
-        """End the span, under a name that may only be known now; nothing if it has ended."""
+        """End the span. name: if it is only known now. Does nothing if the span has ended."""
         if not self.is_open:
             return
         self.is_open = False
@@ -181,11 +181,11 @@ class Span:
         return span if span is not None and span.belongs_to(owner, home) else None
 
     def belongs_to(self, owner: int, home: "Recorder") -> bool:
-        """Return whether it belongs to a thread or task, and to a recorder."""
+        """Return whether the span was begun by this owner, and belongs to this recorder."""
         return self._owner == owner and self._home is home
 
     def is_own(self) -> bool:
-        """Return whether the calling thread or asyncio task has begun it."""
+        """Return whether the calling thread or asyncio task has begun the span."""
         return self._owner == _owner()
 
 
@@ -275,7 +275,7 @@ class Recorder:
             self._skip -= 1
         if not (wanted or due or self.pending is not None or self.samples):
             return
-        span.began_ns = now + 1  # it is there from the first mark on, as at the last
+        span.began_ns = now + 1  # the span object exists at both marks, so it is not growth
         if not self._begins():
             return
         try:

@@ -217,7 +217,10 @@ def _later_rows(home: Recorder) -> list[Point]:
 
 
 def _columns(rows: Sequence[Point], width: int) -> list[int]:
-    """Return the most frequent names, and their open calls: too many to estimate otherwise."""
+    """Return the columns of the most frequent names and of their open calls.
+
+    All names would be too many for the number of rows.
+    """
     calls = [sum(point.counts[n] for point in rows) for n in range(width)]
     most = sorted((n for n in range(width) if calls[n]), key=lambda n: -calls[n])
     most = most[: min(_MOST_TOLD, (len(rows) - _SPARE_ROWS) // 2)]
@@ -265,7 +268,10 @@ def _bound(estimate: Estimate, entries: int) -> float:
 
 
 def _rate_everywhere(home: Recorder, known: dict[str, _Known], measure: _Measure) -> float:
-    """Return the growth per nanosecond that shows in each name and between the calls."""
+    """Return the growth per nanosecond that all names and the time between calls have in common.
+
+    That growth does not come from the calls. 0.0 if one of them does not clearly grow.
+    """
     rates = [(each.estimate, each.call_ns) for each in known.values() if each.call_ns > 0]
     gap = home.gap.series.entries()
     gap = gap[len(gap) // 2 :]

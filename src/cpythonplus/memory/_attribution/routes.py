@@ -73,7 +73,7 @@ def django_route(environ: Mapping[str, Any], response: object) -> str:
 
 
 def asgi_route(scope: Mapping[str, Any], root_path: str, status: int) -> str:
-    """Return the same for ASGI; root_path: the scope's original prefix of the path.
+    """Return the name of an ASGI request's route; root_path: the scope's original path prefix.
 
     Starlette and FastAPI put the route into the scope; older versions of Starlette put only the
     names of the path's parts there.

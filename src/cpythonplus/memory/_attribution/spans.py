@@ -90,9 +90,9 @@ class attribute:  # noqa: N801  # used like a function
     def configure(*, share: float = SHARE, names: int = NAMES) -> None:
         """Forget all findings, and go on with other limits.
 
-        share: of the time that may be spent on measuring, about, more than 0 and at most 1; 1:
-        without a limit. names: number of names that are told apart, 1 to 1000; each takes up to 10
-        KiB. Raises ValueError for another number.
+        share: the share of the time that measuring may take, about, more than 0 and at most 1; 1:
+        without a limit. names: the number of different names, 1 to 1000; each takes up to 10 KiB.
+        Raises ValueError for another number.
         """
         configure(share, names)
 

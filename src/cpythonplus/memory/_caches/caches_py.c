@@ -46,8 +46,8 @@ struct selection {
 };
 
 /* tuple(iterable) and other C code fill a tuple that the collector already knows.  The iterator may release the GIL
- * meanwhile, and the C code raises SystemError if there is a second reference then.  No walk tells the reference that
- * such C code has. */
+ * meanwhile, and the C code raises SystemError if there is a second reference then.  A walk does not see the reference
+ * that such C code has. */
 static bool
 may_be_unfinished(PyObject *op)
 {

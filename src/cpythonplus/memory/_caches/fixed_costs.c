@@ -90,7 +90,8 @@ add_code(struct plus_fixed_costs *costs, PyCodeObject *code)
 
 /* ---- classes, modules, functions ----------------------------------------------------------------- */
 
-/* Finds an item by identity: keys of such dicts are interned, or not those that are searched.  Borrowed, or NULL. */
+/* Finds an item by the identity of its key: a key that is not interned is not one of the searched names.  Borrowed, or
+ * NULL. */
 static PyObject *
 item_of(PyObject *dict, PyObject *name)
 {

@@ -16,7 +16,7 @@ struct plus_fixed_costs {
     struct plus_fixed_cost immortal;    /* interned strings that stay until the process ends */
 };
 
-/* Walks over the heap (heap_walk.h tells when it may); 0, or -ENOMEM. */
+/* Walks over the heap, if plus_heap_walk_refusal() allows it; 0, or -ENOMEM. */
 int
 plus_fixed_costs_count(struct plus_fixed_costs *costs);
 

@@ -51,7 +51,7 @@ open_stream(void)
     if (capture.stream == NULL) {
         capture.stream = fopencookie(NULL, "w", (cookie_io_functions_t){.write = keep});
         if (capture.stream != NULL) {
-            /* No output of other threads may wait in a buffer. */
+            /* Unbuffered: output of other threads must not stay in the buffer. */
             setvbuf(capture.stream, NULL, _IONBF, 0);
         }
     }

@@ -26,7 +26,7 @@ _HEADER_BYTES: Final = 16 if sys.version_info < (3, 15) else 0
 """The collector's header, which the figures leave out before 3.15."""
 _WITH_HEADER: Final = frozenset({"Dict", "List", "Tuple"})
 _KEYS_BYTES: Final = _native.memory_object_bytes({"a": 1}) - _native.memory_object_bytes({})
-"""The one size of key table that is kept; the figures tell the size of what it begins with."""
+"""The size of the key tables that are kept; the output has the size of their header only."""
 
 
 def free_list_rows(text: str) -> Iterator[Cache]:

@@ -58,7 +58,7 @@ def clear_lru(wrappers: list[Any], name: str) -> None:
             CACHE_TYPE.cache_clear(wrapper)
 
 
-def _wrapped(names: dict[Any, Any] | None) -> Any:  # noqa: ANN401  # None: it is not told
+def _wrapped(names: dict[Any, Any] | None) -> Any:  # noqa: ANN401  # None: the report leaves it out
     return next(
         (v for k, v in (names or {}).items() if type(k) is str and k == "__wrapped__"), None
     )

@@ -104,7 +104,7 @@ def abc_row(impls: list[Any]) -> Cache | None:
 
 def _namespace(module: str) -> dict[str, Any]:
     found = sys.modules.get(module)
-    # Another class could run code of its own.
+    # An object of another class in sys.modules could run its own code here.
     return _names_of_module(found) if type(found) is ModuleType else {}
 
 

@@ -17,7 +17,8 @@ class CensusRow:
     """One line of a table: a number of objects of one kind, and their memory.
 
     name: the class as `module.Name`, a built-in one without its module; or the key of another
-    table. type_id: tells classes of one name apart within a process; 0 if there is no class.
+    table. type_id: a number of the class, which differs for classes of one name; 0 if there is no
+    class.
     """
 
     name: str

@@ -1,6 +1,6 @@
-/* Two views of the heap are put together.  The walk tells every reference, but only the class of the referring object
- * is known (a dict does not tell that it belongs to an instance).  So each object that has attributes is also asked
- * for them when the walk meets it.  References that the second view explains are taken off the first.
+/* Two views of the heap are put together.  The walk reports every reference, but only the class of the referring object
+ * is known (of a dict it is not known that it belongs to an instance).  So each object that has attributes is also
+ * asked for them when the walk meets it.  References that the second view explains are taken off the first.
  *
  *     reference       owners[TYPE], the class of the referring object: + 1; a class is left to its namespace
  *     object          attributes in it: its class's row + 1, owners[TYPE] - 1
@@ -49,7 +49,7 @@ struct search {
     struct plus_granules shared; /* dicts that were met with an owner before */
     PyObject *asked;             /* the object whose attributes are being visited */
     enum kind kind;
-    Py_ssize_t found; /* in it */
+    Py_ssize_t found; /* attributes found in `asked` */
 };
 
 /* Doubles the array when it is full: at 1, 2, 4 ... */

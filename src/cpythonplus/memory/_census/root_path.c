@@ -63,7 +63,7 @@ struct search {
     uint64_t filter[FILTER_BITS / 64];          /* which objects may be in `nodes` */
     unsigned level;
     size_t left, nodes_max; /* left: targets without a path */
-    bool is_new;            /* this walk has found a node */
+    bool is_new;            /* the current walk has found a new node */
     struct root roots[PLUS_ROOT_PATHS_MAX];
 };
 
@@ -257,9 +257,9 @@ struct path {
     PyObject *objects[PATH_MAX_OBJECTS];
 };
 
-/* Returns the first node of the path to tell.  If a tuple has one reference and no object is known to refer to it,
- * another thread may be filling it, as tuple(iterable) does.  A second reference would make that fail, so such a tuple
- * is left out. */
+/* Returns the first node of the path that is reported.  If a tuple has one reference and no object is known to refer to
+ * it, another thread may be filling it, as tuple(iterable) does.  A second reference would make that fail, so such a
+ * tuple is left out. */
 static const struct node *
 beginning_of(const struct root *root, size_t target)
 {

@@ -19,10 +19,10 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
 
 #define PLUS_ROOT_PATHS_MAX 16
 
-/* The same for several objects at once, a tuple of at most PLUS_ROOT_PATHS_MAX, searched in a copy of the process
- * (heap_copy.h) that may run for `seconds`.  Returns a new tuple.  Its first item is a list with a tuple as above for
- * each object, or None if there is no path from a module or a variable, or if the program has changed it meanwhile.
- * Its second item is the longest time that the GIL was held, in ns.
+/* Find the paths of several objects at once, a tuple of at most PLUS_ROOT_PATHS_MAX, in a copy of the process
+ * (heap_copy.h) that may run for `seconds`.  Returns a new tuple of two items.  The first is a list: for each object a
+ * tuple as from plus_root_path(), or None if no path from a module or a variable was found, or if the program has
+ * changed the path meanwhile.  The second is the longest time for which the GIL was held, in ns.
  *
  * Releases the GIL while the copy works.  RuntimeError, OSError: there was no copy, or it has not ended. */
 PyObject *

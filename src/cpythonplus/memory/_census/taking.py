@@ -37,7 +37,7 @@ class _Place(NamedTuple):
 
     place: Any
     own: _Sum
-    """Its functions and module, or code."""
+    """The functions and the module object of the namespace, or the code of the file."""
     dicts: _Sum
     is_module: bool
     dict_bytes: int

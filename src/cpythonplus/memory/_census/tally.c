@@ -1,4 +1,4 @@
-/* Counts one object at a time as the walk over the heap tells it, and makes no Python object meanwhile.
+/* Counts one object at a time as the walk over the heap reports it, and makes no Python object meanwhile.
  *
  *     by class        the bytes of the object itself: plus_parts_of(); how to measure is found once for its class
  *     by role         a dict with the attributes of an instance, a module or a class is counted a second time, as owned

@@ -1,4 +1,4 @@
-"""A function's instructions, as far as they tell where something is stored.
+"""A function's instructions, as far as they show where something is stored.
 
 They come from the bytecode, because the source may be missing or changed. `dis.get_instructions` is
 not used: it calls `repr` on constants, which may be of any class.

@@ -99,7 +99,7 @@ def _cause(
     stored = _place(component, path, function)
     names = [_name(each) for each in others if type(each) is FunctionType and each is not function]
     kept = f"function {_name(function)}"
-    # The number of functions in the cycle differs between calls, so it is not told.
+    # The number of functions in the cycle differs between calls, so the cause does not name it.
     other = names[0] if len(names) == 1 else ""
     return Cause(
         kind=Kind.CLOSURE,

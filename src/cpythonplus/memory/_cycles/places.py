@@ -68,7 +68,7 @@ def _stores(code: CodeType, variable: str, parts: Sequence[str]) -> Iterator[int
     if last.startswith("."):
         name = last[1:]
         yield from (i for i in positions(code, "set", name) if not _sets_constant(own, i))
-        # It may be stored through the dict, as in `self.__dict__["error"] = e`.
+        # The attribute may be set through the dict, as in `self.__dict__["error"] = e`.
         yield from (i for i in positions(code, "item", "") if i and own[i - 1].name == repr(name))
         return
     attributes = [part for part in parts[:-1] if part.startswith(".")]
@@ -92,7 +92,10 @@ def _is_made(code: tuple[Step, ...], at: int, name: str) -> bool:
 
 
 def _handled_there(code: tuple[Step, ...], at: int) -> frozenset[str]:
-    """Return the names in the except clause around an instruction, if there is one."""
+    """Return the names that spell the exception classes of the except clause around an instruction.
+
+    The set is empty if there is no except clause.
+    """
     for i in range(at, 0, -1):
         if code[i].name == "RERAISE" and code[i].what == "other":
             break

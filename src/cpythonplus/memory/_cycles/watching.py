@@ -46,7 +46,7 @@ For programs at work, whose requests wait meanwhile. A verdict must not depend o
 `name_always`."""
 
 _KEYS_MAX = 10_000
-"""The most keys that are told apart: a program that always makes new code has always new keys."""
+"""The most distinct keys: a program that always makes new code has always new keys."""
 
 _UNNAMED = Cause(Kind.OTHER, Place(), "?", "objects of too many different shapes to name each", "-")
 
@@ -76,7 +76,7 @@ class _Tap:
         self._naming_s = 0.0
         self._began = 0.0
         self._thread = 0
-        # Only gc.callbacks holds it, so that its removal is noticed.
+        # Only gc.callbacks holds the callback, so a dead reference shows that it was removed.
         self._callback: weakref.ref[Any] | None = None
         self._lock = threading.RLock()
         self.running = False
@@ -215,7 +215,7 @@ class _Tap:
         rows, cleared = _native.memory_sort_garbage(self._garbage, self._start, known, clear)
         self._name_new(rows, known)
         found = [(row[0], known.get(row[0], (_UNNAMED,)), row[1:-1]) for row in rows]
-        # Only the list may hold the objects that are cleared.
+        # Objects are cleared if only the list holds them, so drop the rows.
         del rows
         if clear and not cleared:
             self._clear()

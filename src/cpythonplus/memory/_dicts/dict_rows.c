@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdint.h>
 
-#define GROUPS 100000 /* further key sets are not told apart */
+#define GROUPS 100000 /* limit of key sets; dicts with further ones are counted together */
 
 static Py_ssize_t
 rounded(Py_ssize_t bytes)

@@ -9,7 +9,7 @@
 #define PLUS_ROW_KEYS 64 /* a dict with more keys is no row */
 #define PLUS_ROW_SAMPLES 32
 
-/* From so many dicts on they are a table.  Smaller groups are added to `small`. */
+/* The least number of dicts with equal keys that get a row of their own.  Smaller groups are added to `small`. */
 #define PLUS_ROWS_LEAST 100
 
 /* Dicts with the same strings as keys, in the same order. */
@@ -45,8 +45,8 @@ plus_record_bytes(Py_ssize_t count);
 Py_ssize_t
 plus_compact_dict_bytes(Py_ssize_t count);
 
-/* The same for the items of a dict, judged by its first keys: keys other than strings and numbers have their hash
- * stored with them. */
+/* The bytes of a CompactDict with the items of `dict`, estimated from the first keys: a key that is neither a string
+ * nor a number has its hash stored with it. */
 Py_ssize_t
 plus_compacted_bytes(PyObject *dict);
 

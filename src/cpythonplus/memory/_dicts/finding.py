@@ -16,9 +16,9 @@ __all__ = ["key_sharing"]
 def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
     """Return classes and tables that take more memory than they need, and the remedies.
 
-    worth_bytes: the least cost of a class, or a dict or set, that is told. top: the number of dicts
-    and sets whose holders are looked for, which takes about as long as a collection of the heap,
-    several times.
+    worth_bytes: the least cost of a class, or a dict or set, that is reported. top: the number of
+    dicts and sets whose holders are looked for, which takes about as long as a collection of the
+    heap, several times.
 
     Makes no dict of an instance, runs no code of the program and changes nothing. Other threads
     wait meanwhile, about as long as for a collection.

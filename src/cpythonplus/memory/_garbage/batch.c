@@ -62,8 +62,8 @@ add_edge(struct plus_batch *batch, uint32_t target, uint32_t place)
 static int
 note_referent(PyObject *op, void *arg);
 
-/* Counts a leaf of the source.  Referents of a leaf dict count as the source's own, because asking an instance for its
- * __dict__ makes such a dict after the collector chose the items. */
+/* Counts a leaf of the source.  If the leaf is a dict, its referents count as the source's own: reading __dict__ of an
+ * instance may have made that dict after the collector chose the items. */
 static int
 note_leaf(PyObject *op, struct visitor *visitor)
 {

@@ -12,7 +12,7 @@ struct plus_batch {
     PyObject **items;                  /* borrowed from the list */
     struct plus_address_table indices; /* of the items; of a duplicate, the first */
     struct plus_graph graph;           /* references between the items */
-    uint16_t *place;        /* by edge: its position among the source's referents, as traversed */
+    uint16_t *place;        /* by edge: the target's position among the source's referents */
     uint32_t *inside;       /* by item: references from other items */
     uint32_t *leaves;       /* by item: its leaves, referents without another reference... */
     Py_ssize_t *leaf_bytes; /* ...and their size */

@@ -123,7 +123,7 @@ key_hash(PyObject *dict, PyObject *target)
     return 0;
 }
 
-/* Hashes the variable or attribute of the source that refers to the target; 0 if it tells nothing. */
+/* Hashes the variable or attribute of the source that refers to the target; 0 if none is known. */
 static uint64_t
 label_hash(PyObject *source, PyObject *target, uint16_t place)
 {

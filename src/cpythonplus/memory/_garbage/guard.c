@@ -22,7 +22,7 @@
 #include "../../_base/raise.h"
 
 #define ROOM 400 /* calls */
-#define TRIES 4  /* signals may come as fast as they are handled */
+#define TRIES 4  /* limit of calls: a signal handler may interrupt each of them */
 
 /* A collection may run when the recursion limit is nearly reached: add room for the callback's own calls. */
 static PyObject *

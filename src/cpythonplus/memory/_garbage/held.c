@@ -139,7 +139,7 @@ struct met {
 struct taking {
     struct plus_record_table met;
     struct met *waiting;     /* taken, not traversed yet */
-    PyObject *const *spared; /* references to these do not count */
+    PyObject *const *spared; /* objects that do not count, nor do references to them */
     Py_ssize_t spares;
     Py_ssize_t objects, size_bytes;
 };
@@ -218,7 +218,8 @@ take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
         if (meet(roots[i], taking) < 0) {
             return -1;
         }
-        struct met *met = plus_record_table_find(&taking->met, roots[i]); /* NULL: it is spared */
+        /* NULL: roots[i] is one of `spared`. */
+        struct met *met = plus_record_table_find(&taking->met, roots[i]);
         if (met != NULL && !met->taken) {
             take(taking, met);
         }

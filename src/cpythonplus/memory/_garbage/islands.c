@@ -27,7 +27,7 @@ struct node {
     PyObject *op;      /* borrowed: nothing runs while nodes are in use */
     Py_ssize_t inside; /* references from nodes, the closure and finished frames */
     bool held;         /* from outside, or by a held node */
-    bool reached;      /* by the node that is spread just now */
+    bool reached;      /* by the node that is being expanded */
     bool expanded;
 };
 
@@ -66,7 +66,7 @@ is_followed(PyObject *op)
            type == &PyStaticMethod_Type || type == &PyClassMethod_Type || is_wrapper(type);
 }
 
-/* True for the function's module: it lives by itself, and is large. */
+/* True if `op` is the module namespace of the function: a module lives on without the function, and is large. */
 static bool
 is_module_of(PyObject *function, PyObject *op)
 {

@@ -44,7 +44,7 @@ class Pattern:
 
 
 def parse(text: object) -> Pattern:
-    """Read one entry; ValueError tells the mistake in it."""
+    """Read one entry; ValueError, with the mistake, if it is invalid."""
     if not isinstance(text, str):
         raise ValueError(f"expected a pattern module:function:variable, got {text!r}")
     parts = [part.strip() for part in text.split(":", _MOST_PARTS - 1)]

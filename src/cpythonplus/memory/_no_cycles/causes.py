@@ -37,11 +37,11 @@ class State(StrEnum):
     """The state of a cause for the tests that met it."""
 
     COUNTS = "counts"
-    """It fails them."""
+    """The cause fails the tests."""
     KNOWN = "known"
-    """It is in the baseline, or is written into it."""
+    """The cause is in the baseline, or is written into it."""
     ELSEWHERE = "elsewhere"
-    """It is in none of the packages that count."""
+    """The cause is in none of the packages that count."""
 
 
 class Met(NamedTuple):
@@ -79,7 +79,7 @@ def _where(file: str, root: Path) -> str:
 
 
 def read_baseline(path: Path) -> frozenset[str]:
-    """Return the causes of a baseline; ValueError tells the mistake in it."""
+    """Return the causes of a baseline; ValueError, with the mistake, if it is invalid."""
     name = visible(str(path))
     try:
         lines = contents(path).decode().splitlines()
@@ -112,7 +112,7 @@ class Tally:
         """Note the causes that a test met; found: of `Met`, which may be lists by now."""
         for each in found:
             met = Met(*each)
-            # Causes without a name are told apart by their text.
+            # A cause without a name is identified by its text.
             seen = self._seen.setdefault((met.identity, met.identity or met.where), Seen(met))
             seen.tests[test] = None
 

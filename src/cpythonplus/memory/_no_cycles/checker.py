@@ -46,7 +46,7 @@ class Checker:
         self._at_boundary = False
 
     def prepare(self, items: Iterable[pytest.Item]) -> None:
-        """Read the marks, so that mistakes are told before any test runs."""
+        """Read the marks, so that mistakes in them are reported before any test runs."""
         _ = self.verdict.packages
         for item in marked(items):
             self._plans[item.nodeid] = self._settings.plan(item)

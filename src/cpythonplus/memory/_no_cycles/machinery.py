@@ -72,7 +72,10 @@ class Machinery:
 
 
 def _uses_pytest(file: str, item: pytest.Item | None) -> bool:
-    """Return whether a file has tests, or helpers of tests: others have such attributes, too."""
+    """Return whether a file has tests, or helpers of tests.
+
+    In other files attributes with such names need not come from `pytest.raises`.
+    """
     modules = (module for _, module in allowing.modules_of(file))
     return (item is not None and file == str(item.path)) or any(
         each is pytest or each is pytest.raises

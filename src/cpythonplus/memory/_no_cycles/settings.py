@@ -128,7 +128,7 @@ def _baseline(config: pytest.Config) -> Path | None:
 
 
 def marked(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield the items with a mark of ours, on themselves or on their class, module or package.
+    """Yield the items marked `no_cycles`, themselves or by their class, module or package.
 
     Not by `iter_markers`: for each test, that would cost a suite of small tests more than all the
     rest.

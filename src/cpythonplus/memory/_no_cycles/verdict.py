@@ -37,7 +37,7 @@ class Verdict:
     """The causes of a session, by tests."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
-        """Read the baseline; UsageError tells the mistake in it."""
+        """Read the baseline; UsageError, with the mistake, if it is invalid."""
         self._config = config
         self._settings = settings
         self._packages: Packages | None = None

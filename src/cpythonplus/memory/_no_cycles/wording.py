@@ -9,7 +9,7 @@ from cpythonplus.memory._cycles.report import Cause, Cycle, Kind
 from cpythonplus.memory._no_cycles.causes import Seen
 
 MOST_CAUSES = 4
-"""Root causes that are told of one test; more are counted."""
+"""Root causes that are printed for one test; more are counted."""
 MOST_TESTS = 3
 """Tests that are named for one root cause; more are counted."""
 
@@ -35,7 +35,7 @@ def merged(found: Iterable[Cycle]) -> list[Cycle]:
 def text(found: Sequence[Cycle], root: Path) -> str:
     """Return two lines for each root cause: its place, and the advice.
 
-    root: files below it are told relative to it, as pytest does.
+    root: paths of files below this folder are printed relative to it, as pytest does.
     """
     lines: list[str] = []
     for cycle in found[:MOST_CAUSES]:
@@ -53,7 +53,7 @@ def line(cycle: Cycle, root: Path) -> str:
 
 
 def where(cause: Cause, root: Path) -> str:
-    """Return the place that closes a cycle, which is the same for each test that met it."""
+    """Return the place that closes a cycle; it is equal for all tests with this cause."""
     if not is_named(cause):
         return f"a cycle that could not be named, of {cause.what}"
     function = f"in {cause.place.function}(): " if cause.place.function else ""

@@ -53,7 +53,7 @@ class Young:
         self._named = kinds
         watching.name_always(self._watch, kinds)
         self._swept = False
-        # About the current look: its thread and generation, and whether it was done.
+        # The current look: its thread, its generation, and whether its collection has run.
         self._thread = self._generation = 0
         self._looked = False
         self._certain: list[Cycle] = []

@@ -129,6 +129,6 @@ def exit_callbacks() -> int:
 
 
 def interned_strings() -> int:
-    """Return how many strings are interned; 0 on 3.11, which does not tell."""
+    """Return how many strings are interned; 0 on 3.11, which has no such count."""
     count = getattr(sys, "_getunicodeinternedsize", None)
     return 0 if count is None else int(count())

@@ -1,4 +1,4 @@
-"""Looks at the owners of the heap, and at the growth between two looks."""
+"""Looks at the owners of the heap: one finds them at one moment, two their growth in between."""
 
 import gc
 import marshal
@@ -63,7 +63,7 @@ _MOST_WAYS: Final = 3
 _EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
-"""Names of the examination itself begin like this; they are not told."""
+"""The prefix of modules of this package: the report leaves out owners with such names."""
 
 
 class _Look:
@@ -113,7 +113,7 @@ class Mark:
         self.file, self.pause_ns = self._look.file, self._look.pause_ns
         self.rss_bytes = self._look.rss_bytes
         self._identity = _identity(self.file) if self.file >= 0 else None
-        if self.file >= 0:  # the second look counts it, too
+        if self.file >= 0:  # the second look counts this descriptor, too
             self._look.descriptors += 1
             kinds = self._look.counts["descriptors"]
             kinds["memfd"] = kinds.get("memfd", 0) + 1

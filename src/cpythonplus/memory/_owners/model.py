@@ -10,7 +10,7 @@ __all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Wh
 
 @dataclass(frozen=True, slots=True)
 class Owner(Data):
-    """An object that keeps others, as told by their shortest paths from a named object.
+    """An object that keeps others: it is on their shortest paths from a named object.
 
     name: the path to it, as `app.sessions` or `queue of worker()`; type: its class. Many with
     similar paths are one row, `20 x queue of worker()`, with their sums. Or `12 x worker()` of type

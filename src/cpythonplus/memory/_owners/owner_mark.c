@@ -1,5 +1,5 @@
-/* A mark holds the bytes reached through each node, by address and class; sums of objects that are told together, by a
- * key of their own; and sums by class. */
+/* A mark holds the bytes reached through each node, by address and class; the sums of objects that share a row
+ * (together.h), by key; and sums by class. */
 #include "owner_mark.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include "../../_heap/reach.h"
 
 struct plus_marked {
-    uintptr_t object, type; /* type 0: a sum of objects that are told together */
+    uintptr_t object, type; /* type 0: the sum of objects that share a row */
     uint64_t reached, kept, table;
     int64_t length;
     uint64_t objects;

@@ -20,7 +20,8 @@ plus_plain_text(PyObject *text);
 PyObject *
 plus_owner_step(const struct plus_heap_graph *graph, uint32_t from, uint32_t to);
 
-/* Returns a list of such steps, beginning at a root; the middle of a very long path is left out. */
+/* Returns the path to a node as a list of tuples as from plus_owner_step(), beginning at a root; the middle of a very
+ * long path is left out. */
 PyObject *
 plus_owner_path(const struct plus_reach *owners, uint32_t node);
 

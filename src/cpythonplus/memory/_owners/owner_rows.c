@@ -6,8 +6,8 @@
 #include "../binding.h"
 #include "owner_path.h"
 
-#define KINDS 16   /* kinds of parts that are told apart */
-#define DEPTH 8    /* steps below an owner that are told */
+#define KINDS 16   /* limit of different kinds of parts of an owner */
+#define DEPTH 8    /* limit of reported steps below an owner */
 #define SPREAD 0.5 /* share of an owner's bytes that has to lie behind these steps */
 
 struct kind {
@@ -247,8 +247,9 @@ plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind 
         bool known = before != NULL && before->type == 0;
         int64_t then = known ? (int64_t)before->reached : 0, count = known ? before->length : 0;
         bool many = kind < PLUS_TOGETHER_HELD && plus_owners_more(it, row) >= 10;
-        bool grown_alone = kind == PLUS_TOGETHER_HELD && it->mark != NULL &&
-                           !plus_owners_grow_together(it, row); /* told as an owner of its own */
+        /* Reported as an owner of its own. */
+        bool grown_alone =
+            kind == PLUS_TOGETHER_HELD && it->mark != NULL && !plus_owners_grow_together(it, row);
         PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
 
         if ((row->count < PLUS_MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||

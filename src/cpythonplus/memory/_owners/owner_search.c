@@ -164,8 +164,8 @@ plus_owners_grow_together(const struct plus_owners_search *it, const struct plus
            (row->count >= PLUS_ALIKE && grown >= it->least && grown / row->count < it->least);
 }
 
-/* True for garbage, which is told by class.  True for an object that C code holds if its kind has become more and the
- * object is new, or if many of its kind have grown alike. */
+/* True if the root shares a row with others of its kind: garbage, by class; and an object that C code holds if it is
+ * new and its kind has become more, or if many of its kind have grown alike. */
 static bool
 is_told_together(const struct plus_owners_search *it, uint32_t root)
 {

@@ -6,8 +6,8 @@
 #include "together.h"
 
 #define PLUS_OWNERS 40
-#define PLUS_MANY 2  /* of one kind that C code holds: from so many on they are told together */
-#define PLUS_ALIKE 8 /* owners with similar paths: from so many on they are one row */
+#define PLUS_MANY 2  /* objects of one kind that C code holds: this many or more share a row */
+#define PLUS_ALIKE 8 /* owners with similar paths: this many or more share a row */
 
 struct plus_owner {
     uint64_t shape;
@@ -44,8 +44,8 @@ struct plus_owners_search {
 int
 plus_owners_find(struct plus_owners_search *it);
 
-/* Returns a limit in bytes.  Objects that C code holds are told together if they have less.  Without an earlier look,
- * those that have much are told one by one. */
+/* Returns a limit in bytes: objects that C code holds share a row if they have less.  Without an earlier look, larger
+ * ones get a row each. */
 uint64_t
 plus_owners_held_limit(const struct plus_owners_search *it);
 

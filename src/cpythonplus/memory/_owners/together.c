@@ -216,8 +216,7 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
         PyObject *of = stands_for(op, &in, &distance); /* sets `distance` */
         return key_of(of, distance);
     }
-    /* Stands for one variable in all frames of a function.  Variables whose values have the same class are not told
-     * apart. */
+    /* The key of one variable in all frames of a function.  Variables with values of one class share a key. */
     uintptr_t code = (uintptr_t)graph->codes[holder - 1], type = (uintptr_t)Py_TYPE(op);
     return key_of((const void *)(code ^ type << 16), OF_FRAMES);
 }

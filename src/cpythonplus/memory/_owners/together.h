@@ -1,4 +1,4 @@
-/* Sums of objects that are too small to be told one by one, by what they have in common. */
+/* Sums of objects that are too small for a row each, by what they have in common. */
 #ifndef PLUS_MEMORY_TOGETHER_H
 #define PLUS_MEMORY_TOGETHER_H
 
@@ -15,7 +15,7 @@ enum plus_together_kind {
 };
 
 struct plus_together {
-    const void *key; /* an address that no object has; the same in a later look */
+    const void *key; /* an address that no object has; a later look makes an equal key */
     PyObject *of;    /* a code object, or a class */
     const char *in; /* "method", "tuple" ...: how the object that C code holds refers to `of`; "" */
     const char *by; /* the call that gave all of them to the interpreter; "" */

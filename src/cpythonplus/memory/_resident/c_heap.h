@@ -20,7 +20,7 @@ struct plus_c_heap_chunk {
 
 /* The sums of a heap, in bytes that are in memory.  They add up to the resident bytes of the range. */
 struct plus_c_heap {
-    size_t used;       /* handed out, or in a fastbin, which looks the same */
+    size_t used;       /* handed out; or in a fastbin, whose chunks look as if in use */
     size_t cached;     /* in some thread's cache: free, but neither merged nor given back */
     size_t free;       /* free between chunks that are in use */
     size_t top;        /* free above the last one */

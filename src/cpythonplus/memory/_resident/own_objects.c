@@ -72,7 +72,7 @@ meet(PyObject *op, void *arg)
     return plus_referents_possible(op) ? plus_object_stack_push(&search->stack, op) : 0;
 }
 
-/* Call this first: functions and dicts are told apart by these namespaces. */
+/* Call this first: it adds the namespaces by which own functions and dicts are recognised. */
 static int
 add_namespaces(struct search *search)
 {

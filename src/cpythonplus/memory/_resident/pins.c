@@ -182,7 +182,7 @@ see_reference(PyObject *from, PyObject *to, void *arg)
 /* ---- adding up ----------------------------------------------------------------------------------- */
 
 struct sums {
-    struct plus_address_table types; /* their indices in the list */
+    struct plus_address_table types; /* by type: its index in `list` */
     struct plus_pin *list; /* two for each type: objects, memory; first those of other types */
     uint32_t count;        /* number of types */
     size_t *unclaimed;     /* blocks without a claim, for each pinned piece */

@@ -14,7 +14,7 @@ struct plus_pinned {
     uintptr_t start, end;
     bool is_block;
     size_t taken;      /* blocks in it */
-    size_t free_bytes; /* bytes that they keep from being released; 0 for a single block */
+    size_t free_bytes; /* free bytes that these blocks pin; 0 for a single block */
 };
 
 /* The sums of blocks of one kind. */

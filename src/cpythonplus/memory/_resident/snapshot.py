@@ -17,7 +17,7 @@ __all__ = ["TRY_AGAIN", "Snapshot", "main_heap", "take", "walk"]
 
 TRY_AGAIN = 11  # EAGAIN
 _ATTEMPTS = 4
-_TYPES = 64  # types that are told apart
+_TYPES = 64  # limit of different types
 _WORD_BYTES = 8
 _CHUNK_HEAD_BYTES = 16
 

@@ -143,7 +143,8 @@ def _by_totals(ledger: Ledger, heap: list[Mapping]) -> None:
 
 
 def _thread_heap(ledger: Ledger, start: int, head: CHead) -> None:
-    # Not limited to the mapping: the heap may have grown since the mapping was read.
+    # The limit is the largest heap, not the mapping: the heap may have grown since the mapping was
+    # read.
     row = walk(start, start + _HEAP_BYTES, is_main=False)
     if row is None:
         return

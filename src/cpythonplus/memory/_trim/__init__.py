@@ -30,7 +30,7 @@ class TrimStep:
     name: str
     """`collect`, `caches`, `modules`, `pools` or `c_heap`."""
     freed_bytes: int
-    """By how much resident memory is less after it; negative where other threads took more."""
+    """The decrease of resident memory; negative if other threads took more meanwhile."""
     took_ns: int
     note: str
     """The action, or the reason why there was none."""
@@ -45,7 +45,7 @@ class Trimmed(Examined):
     examination = "trim"
 
     before_bytes: int
-    """Resident memory of the process before it."""
+    """Resident memory of the process before the step."""
     after_bytes: int
     steps: tuple[TrimStep, ...]
 

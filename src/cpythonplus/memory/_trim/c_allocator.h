@@ -10,7 +10,7 @@ enum plus_c_allocator_kind {
     PLUS_C_ALLOCATOR_JEMALLOC,
     PLUS_C_ALLOCATOR_MIMALLOC,
     PLUS_C_ALLOCATOR_TCMALLOC,
-    PLUS_C_ALLOCATOR_OTHER, /* musl's, a sanitizer's: cannot be told to give memory back */
+    PLUS_C_ALLOCATOR_OTHER, /* musl's, a sanitizer's: has no call that gives memory back */
 };
 
 /* Returns the kind of malloc().  The first call looks up symbols, and must be made with the GIL held: it takes the
@@ -19,9 +19,9 @@ enum plus_c_allocator_kind {
 enum plus_c_allocator_kind
 plus_c_allocator_kind(void);
 
-/* Makes the allocator give free memory back to the kernel.  Returns whether it could be told to.  May take
- * milliseconds for each 100 MiB, with the heap's locks held one after the other: call it without the GIL.  Any thread;
- * `kind` must come from plus_c_allocator_kind(). */
+/* Makes the allocator give free memory back to the kernel.  Returns whether the allocator has a call for that.  May
+ * take milliseconds for each 100 MiB, with the heap's locks held one after the other: call it without the GIL.  Any
+ * thread; `kind` must come from plus_c_allocator_kind(). */
 bool
 plus_c_allocator_release(enum plus_c_allocator_kind kind);
 

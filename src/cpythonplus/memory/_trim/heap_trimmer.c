@@ -75,7 +75,7 @@ resident_bytes(void)
 /* State of the last look, used by the thread only.  All zero: the first look decides by the heap alone. */
 static struct left {
     size_t resident; /* the least since the last trim */
-    size_t free;     /* the least in the heap since then; most of it has no memory any more */
+    size_t free;     /* the least free bytes of the heap since then, mostly without memory */
     uint64_t cpu_ns; /* used by the process */
     uint64_t rests_until_ns; /* also holds for a thread that is started after a fork */
 } left;

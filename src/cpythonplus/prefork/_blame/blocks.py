@@ -130,7 +130,7 @@ class Chunks:
             at += size
 
     def _look_for_large(self, memory: Memory, mapping: Mapping) -> None:
-        """Go through the pages with contents for one that begins like such a block."""
+        """Search a mapping's present pages for one that begins like a large block's header."""
         for page in memory.present_pages(mapping.start, mapping.end):
             head = memory.words(page, 3)
             if not head or (self._ends and page < self._ends[-1]):

@@ -96,10 +96,10 @@ class Layout:
 
     @classmethod
     def of(cls, own: Sequence[Mapping], other: Sequence[Mapping]) -> "Layout | None":
-        """Return the layout of a process by the mappings of this one and of that one.
+        """Return the layout of another process, by the mappings of this process and of that one.
 
-        None if it does not run the very interpreter that runs this, or one whose objects are laid
-        out in another way (free-threaded, traced references).
+        None if the other process runs another interpreter, or if the interpreter's objects have
+        another layout (free-threaded, traced references).
         """
         if sysconfig.get_config_var("Py_GIL_DISABLED") or hasattr(sys, "getobjects"):
             return None
@@ -139,7 +139,7 @@ class _Sample:
 def _is_as_expected() -> bool:
     """Test the readers on objects of this process, whose types and modules are known.
 
-    An interpreter with another layout shall get no names, rather than wrong ones.
+    An interpreter with another layout gets no names, rather than wrong ones.
     """
     samples: tuple[object, ...] = (_Sample(), 1234.5, [_Sample], str(id(_Sample)))
     with Memory(os.getpid()) as memory:

@@ -87,7 +87,7 @@ def _lines(pid: int, name: str) -> list[str]:
         text = Path(f"/proc/{pid}/{name}").read_bytes().decode("utf-8", errors="backslashreplace")
     except OSError as error:
         raise _explained(error, pid) from error
-    # Other line ends of splitlines() may be part of a name; this one cannot.
+    # Split at "\n" only: the other line ends of splitlines() may be part of a name.
     return text.removesuffix("\n").split("\n") if text else []
 
 

@@ -27,7 +27,7 @@ class Category(enum.StrEnum):
     """
 
     NEW_PAGES = "new pages"
-    """Not there in the reference: allocated after the fork."""
+    """Pages that the reference process lacks: allocated after the fork."""
     FILE_PAGES = "file pages"
     """Pages of a file that no other process maps at the moment; nothing was copied."""
     STACKS = "stacks"
@@ -55,7 +55,7 @@ class Category(enum.StrEnum):
     REFERENCE_COUNTS = "reference counts"
     """Objects that were used; in 3.14 and later also the flags beside the count."""
     RESTORED = "restored"
-    """The same bytes as in the reference: written and written back, mostly reference counts."""
+    """Pages equal to the reference's: written and written back, mostly reference counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -354,7 +354,7 @@ class Board:
         ticks = endings.start_ticks(pid)
         if ticks is None:
             return False
-        # Usually another worker has it: that is found out without the lock.
+        # Check first without the lock: usually another worker has the turn.
         table = _Table.of(self._table.read())
         turn = self._turn_now(table)
         if turn.pid not in {0, pid} and turn == table.turn:

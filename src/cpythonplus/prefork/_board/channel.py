@@ -18,7 +18,7 @@ _MOST_DESCRIPTORS = 128  # a server's listening sockets
 
 
 class Channel:
-    """One end of a line."""
+    """One end of a line between the master and another process of the server."""
 
     def __init__(self, end: socket.socket) -> None:
         """Take over `end`, a connected socket of type SOCK_SEQPACKET."""

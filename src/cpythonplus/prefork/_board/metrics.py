@@ -346,7 +346,7 @@ class _Clients:
         try:
             connection, _ = self._sock.accept()
         except BlockingIOError:
-            return True  # another worker has it
+            return True  # another worker has accepted the client
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.EBADF):
                 return False
@@ -369,7 +369,7 @@ class _Clients:
 
     def _go_on(self, client: _Client) -> None:
         if client not in self._clients:
-            return  # it had to go for another one just now
+            return  # the client was dropped just now to make room for another one
         try:
             done = self._send(client) if client.answer else self._receive(client)
         except BlockingIOError:

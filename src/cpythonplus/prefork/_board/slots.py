@@ -53,7 +53,7 @@ class Slot:
             self._set({REQUESTS: self._values[REQUESTS] + 1})
 
     def ready(self) -> None:
-        """Say that this worker can serve.  A turn that was given to another one ends with it."""
+        """Say that this worker serves.  A turn that was taken before this worker came ends now."""
         self._set({READY: 1})
 
     def leaves(self, reason: str) -> None:

@@ -234,7 +234,8 @@ def _cut_sockets(chosen: dict[str, list[int]], dead: int) -> None:
         except OSError:
             if seen.is_stream:
                 _put(dead, [*numbers, *chosen.get(partner, ())], keep=True)
-            # Otherwise the peer's address has no listener now, and the datagrams stay shared.
+            # If it is a datagram socket, its peer's address has no listener now, and the socket
+            # stays shared.
 
 
 # ---- finding descriptors ------------------------------------------------------------------------
@@ -254,7 +255,7 @@ def _descriptors() -> dict[str, list[int]]:
 
 
 def _is_inherited(identity: str, number: int) -> bool:
-    """Whether a descriptor is the parent's, not one that a library's fork handler has made here."""
+    """Whether a descriptor is the parent's, not made here by a library's fork handler."""
     inherited = renewing.is_inherited(number)
     if inherited is not None:
         return inherited

@@ -157,7 +157,7 @@ def _number(status: object) -> int:
 
 def _run_end() -> None:
     """Do the interpreter's steps before it takes anything apart."""
-    # Each reports its exceptions itself, except KeyboardInterrupt.
+    # Both functions report exceptions themselves, except KeyboardInterrupt.
     for step in (threading._shutdown, atexit._run_exitfuncs):  # type: ignore[attr-defined]  # noqa: SLF001
         try:
             step()

@@ -113,7 +113,8 @@ judge(const struct walk *walk, PyTypeObject *type)
 static struct kind *
 kind_of(struct walk *walk, PyTypeObject *type)
 {
-    static struct kind unknown; /* never changed: a walk that failed counts no more */
+    /* Without memory the walk fails, and does not count: `unknown` is never changed. */
+    static struct kind unknown;
     struct kind *kind = plus_record_table_find(&walk->kinds, type);
 
     if (kind == NULL && (kind = plus_record_table_add(&walk->kinds, type)) != NULL) {
@@ -218,7 +219,7 @@ meet(PyObject *op, void *argument)
         }
     }
     else if (plus_gc_is_tracked(op)) {
-        return 0; /* it has its own turn */
+        return 0; /* the walk over tracked objects visits `op` */
     }
     if (treat(walk, op) && plus_referents_possible(op)) {
         walk->failed |= plus_object_stack_push(&walk->stack, op) < 0;

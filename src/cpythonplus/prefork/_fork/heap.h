@@ -10,8 +10,8 @@
 struct plus_heap_report {
     Py_ssize_t objects; /* made immortal by this call */
     Py_ssize_t bytes;   /* of their own structures */
-    PyObject
-        *kept; /* list of (type, number that stayed mortal for it, number for a weak reference) */
+    /* List of (type, number of objects kept mortal because of the type, number because of a weak reference). */
+    PyObject *kept;
     Py_ssize_t unheld; /* tuples and frozensets without a visible holder: mortal */
 };
 
@@ -31,7 +31,8 @@ plus_heap_immortalize(PyObject *types, PyObject *mortal, PyObject *spared, Py_ss
 Py_ssize_t
 plus_pools_fill(void);
 
-/* Take the gaps of the C library's heap that no pool would fill, in the same way.  0 if they cannot be found. */
+/* Take the gaps of the main heap of malloc for good, as plus_pools_fill() takes pymalloc's free blocks.  Returns the
+ * bytes taken; 0 if that was not worth it, or if malloc is not glibc's. */
 Py_ssize_t
 plus_malloc_fill(void);
 

@@ -205,7 +205,7 @@ def _restarted() -> set[int | None]:
     _renewing.clear()
     for name, (module, class_name, threads, _) in _LIBRARIES.items():
         for each in pools.instances(name, getattr(sys.modules.get(module), class_name, None)):
-            with suppress(AttributeError):  # one that was never initialised, or a version unknown
+            with suppress(AttributeError):  # not initialised, or an unknown version of the library
                 found = [thread.native_id for thread in threads(each) if thread.is_alive()]
                 tids.update(found)
                 if found:

@@ -12,7 +12,8 @@
  * and allocates between two calls, and would lose its holes at each call. */
 #define FILL_LIMIT ((Py_ssize_t)64 * 1024 * 1024)
 
-/* A smaller amount is given back: such calls themselves leave as much behind, which would be taken at each call. */
+/* Less than this is given back at once: the calls themselves leave that much free memory, which would be taken at each
+ * call. */
 #define WORTH_FILLING ((Py_ssize_t)256 * 1024)
 
 /* The taken blocks, linked through themselves, so that the leak checker sees them in use.  Guarded by the GIL. */

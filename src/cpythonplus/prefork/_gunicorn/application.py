@@ -67,7 +67,7 @@ def _typed(check: Callable[[object], object]) -> Callable[[str], str]:
 
 
 def _add_option(setting: Any, parser: Any) -> None:
-    """Add an option of ours; gunicorn's method would show the default, which is always None."""
+    """Add a prefork option; gunicorn's method would show the default, which is always None."""
     kind = {}
     if setting.meta:
         kind = {"metavar": setting.meta, "type": _typed(setting.validator)}
@@ -196,7 +196,7 @@ class Application(WSGIApplication):
         self.cfg.others = self._others
 
     def do_load_config(self) -> None:
-        """Load everything; an error is told in one line, with gunicorn's status."""
+        """Load the configuration; an error is printed in one line, with gunicorn's status."""
         try:
             self.load_default_config()
             self.load_config()

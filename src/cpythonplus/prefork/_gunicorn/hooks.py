@@ -50,7 +50,7 @@ def compose(cfg: Config) -> None:
         setting = cfg.settings[name]
         theirs = setting.get()
         if not hasattr(theirs, _OURS):
-            # Not by set(), which counts the arguments.
+            # setting.set() would refuse the composed hook, because it counts the arguments.
             setting.value = _composed(name, theirs)
 
 
@@ -76,7 +76,7 @@ def _of_master(name: str, theirs: Callable[..., object]) -> Callable[..., object
             ours(server, *arguments)
 
     def call_theirs(server: Any, arguments: tuple[object, ...]) -> None:
-        if not SERVICE.opened or name == "pre_exec":  # it runs in the copy: see Overseer.reexec
+        if not SERVICE.opened or name == "pre_exec":  # in the copy: see Overseer.reexec
             theirs(server, *arguments)
             return
         with Guard(server.log, f"the hook {name}", passing=(HaltServer,)):
@@ -97,7 +97,7 @@ def _of_worker(name: str, theirs: Callable[..., object]) -> Callable[..., object
         theirs = _guarded(theirs)
 
     def hook(*arguments: Any) -> None:
-        worker = arguments[-1]  # all of them have it last
+        worker = arguments[-1]  # each of these hooks has the worker last
         if name in _THEIRS_FIRST:
             theirs(*arguments)
         # A signal handler may end the worker at any time: by SystemExit, which is not caught.

@@ -101,7 +101,7 @@ class Lingering:
     async def _linger(self, server: Any, close: Callable[[Any], Any]) -> None:
         cfg = self._worker.cfg
         end, quiet = monotonic() + min(cfg.keepalive + 1.0, cfg.graceful_timeout), 0
-        # Not at the first turn: a connection accepted at this moment is not yet in the list.
+        # Do not stop after the first turn: a connection accepted just now is not yet in the list.
         while quiet < _QUIET and monotonic() < end:
             quiet = 0 if await close(server) else quiet + 1
             self._on_draining()

@@ -65,7 +65,7 @@ class Overseer(Arbiter):
             SERVICE.begin_reforking(app.cfg)
         preload = app.cfg.settings["preload_app"]
         wanted = preload.value
-        preload.value = wanted and SERVICE.reforking is None  # else another process loads it
+        preload.value = wanted and SERVICE.reforking is None  # else the loader imports it
         try:
             super().setup(app)
         finally:
@@ -133,7 +133,7 @@ class Overseer(Arbiter):
         try:
             super().reload()
         except BaseException as error:
-            # After the fork of a worker, the exception may be the one that ends the worker.
+            # If reload() forked, this may be the worker, and the exception the one that ends it.
             wanted = isinstance(error, HaltServer) or passes_through(error, pid)
             if self._taken_over or wanted:
                 raise

@@ -93,7 +93,7 @@ class End(KeyboardInterrupt):
 
 
 class RefusedError(Exception):
-    """This process may not be the mold; it tells the reason, and ends with `status`.
+    """This process may not be the mold; it reports the reason, and ends with `status`.
 
     told: the reason is on stderr already.
     """

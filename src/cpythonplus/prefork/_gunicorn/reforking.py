@@ -60,7 +60,7 @@ _MODULES = ("gunicorn.workers.sync", "gunicorn.workers.gthread", *LINGERING, OWN
 
 
 def is_known(worker_class: type) -> bool:
-    """Whether such a worker is known to serve its requests in threads, or with asyncio."""
+    """Whether a worker of this class is known to serve requests in threads, or with asyncio."""
     homes = [kind.__module__ for kind in worker_class.__mro__]
     others = ("gevent", "eventlet", "tornado")
     return comes_from(worker_class, *_MODULES) and not any(
@@ -136,7 +136,7 @@ class Reforking:
     _generations: dict[int, int] = field(default_factory=dict)  # of each worker, by age
     _mold: _Mold | None = None
     _before: _Mold | None = None
-    _root: _Mold | None = None  # the loader of this code
+    _root: _Mold | None = None  # the loader that has imported the current code
     _loader: _Loader | None = None  # not yet used
     _load_at: float = 0.0  # no loading before that time
     _chosen: _Chosen | None = None
@@ -147,7 +147,7 @@ class Reforking:
     _leaving: dict[int, float] = field(default_factory=dict)  # time limit, by pid
     _asked: int = 0  # the age of the worker that has to leave now
     _asked_until: float = 0.0
-    _is_ending: bool = False  # all workers were told to end, and the molds with them
+    _is_ending: bool = False  # all workers and molds were asked to end
     _count: int = 0  # of all generations so far
     _measured_at: float = 0.0
     _private_bytes: int = 0  # of a worker, when its generation began
@@ -187,7 +187,7 @@ class Reforking:
     # ---- loading --------------------------------------------------------------------------------
 
     def load(self, server: Any, *, rereads: bool = False) -> bool:
-        """Fork a loader; True in it. rereads: after HUP, to replace one that still loads."""
+        """Fork a loader; True in the loader. rereads: after HUP, replace one that still loads."""
         if not rereads and (self._loader is not None or monotonic() < self._load_at):
             return False
         if self._loader is not None:
@@ -213,7 +213,7 @@ class Reforking:
                 message = loader.line.receive(_TURN_S)
                 status = reap(loader.pid) if message is None else None
                 if message is None and status is None:
-                    continue  # a child of its own may still have the line
+                    continue  # a child of the loader may still have the line open
                 words = message[0] if message is not None else words
             if words[0] == "mold":
                 self._use_loader(server, loader, *map(int, words[1:3]))
@@ -399,7 +399,7 @@ class Reforking:
         elif "refused" in said:
             self._give_up(server, " ".join(said["refused"]))
         elif chosen.serving and chosen.pid not in server.WORKERS:
-            self._failures -= 1  # its end is no failure: max_requests, for example
+            self._failures -= 1  # no failure: it reached max_requests, for example
             self._give_up(server, "it has ended")
         elif monotonic() > chosen.until:
             terminate(chosen.pid, signal.SIGKILL)
@@ -628,7 +628,7 @@ class Reforking:
         if loader is not None and reap(loader.pid) is not None:
             loader.ready = False
             self._follow_loader(server)
-            if self._loader is not None:  # it had said that it is ready
+            if self._loader is not None:  # the loader had said that it is ready
                 self._load_failed(server, "it has ended", rereads=True)
         chosen = self._chosen
         if chosen is not None and not chosen.serving and reap(chosen.pid) is not None:
@@ -667,7 +667,7 @@ class Reforking:
             terminate(pid, number)
 
     def _pids(self) -> list[int]:
-        """Return the processes that only fork, or will do so."""
+        """Return the PIDs of the molds, of the loader, and of those that are leaving."""
         pids = [each.pid for each in self._all_molds()]
         if self._loader is not None:
             pids.append(self._loader.pid)

@@ -125,9 +125,9 @@ class Service(Engine):
         self._listens_at: str | None = None  # the value of options.metrics then
         # In a worker:
         self.channel: Channel | None = None
-        """Its end of the line to the master."""
+        """The worker's end of the line to the master."""
         self.generation = 0
-        """The generation that it is the mold of, or was forked from."""
+        """The generation that this process is the mold of, or was forked from."""
         self._is_chosen = False
         self._lingering = Lingering()
         self._again = Again()
@@ -177,7 +177,7 @@ class Service(Engine):
                 server.log.error("%s", error.reason)  # noqa: TRY400  # the reason says it all
 
     def nworkers_changed(self, server: Any, new: int, old: int | None) -> None:
-        """Do nothing: only the user's hook is guarded."""
+        """Do nothing.  The method exists so that the user's hook of this name runs in a Guard."""
 
     def pre_fork(self, server: Any, worker: Any) -> None:
         """Make the master ready to be forked."""
@@ -190,7 +190,7 @@ class Service(Engine):
             self.lines[worker.age] = self._open_line()
             self.note_opened("the master")
             self.close_connections(known=True)
-            if self.helper_pid != os.getpid():  # a helper's mold has done so
+            if self.helper_pid != os.getpid():  # a helper's mold has ended them
                 self.end_threads(tell=True)
             if server.cfg.preload_app:
                 self.prepare()
@@ -198,7 +198,7 @@ class Service(Engine):
                 self.describe()
             self._settle_imports()
         worker.init_signals = functools.partial(self.signals.hand_over, worker.init_signals)
-        # Not before: processes that the user's hook or the warm-up start would inherit the mask.
+        # Block signals last: processes started by the user's hook or the warm-up inherit the mask.
         self.signals.block()
         self._forking = threading.get_ident()
 
@@ -389,7 +389,7 @@ class Service(Engine):
     def hear(self) -> None:
         """Take the messages of workers since the last time."""
         for age, line in self.lines.items():
-            with suppress(OSError, EOFError):  # it has ended, and will be reaped
+            with suppress(OSError, EOFError):  # the worker has ended, and will be reaped
                 while (message := line.receive()) is not None:
                     self._said.setdefault(age, {})[message[0][0]] = message[0][1:]
 
@@ -473,7 +473,7 @@ class Service(Engine):
     def leaving(self, server: Any) -> int:
         """Return the number of workers that only serve old connections and need replacement.
 
-        This is at most the number of workers wanted.  The oldest of the others are told to hurry.
+        The result is at most the configured number of workers; older ones beyond it get SIGTERM.
         """
         workers = sorted(server.WORKERS.items(), key=lambda item: item[1].age)
         # After HUP there is a full set of new workers: an old one needs no replacement.
@@ -564,7 +564,7 @@ class Service(Engine):
 
     def _add_metrics(self, worker: Any) -> None:
         """Put a layer for the metrics and for counting ASGI requests around the application."""
-        # gunicorn's own ASGI worker has it under this name.
+        # gunicorn's own ASGI worker has the application in `asgi`, other workers in `wsgi`.
         place = "asgi" if hasattr(worker, "asgi") else "wsgi"
         application = getattr(worker, place)
         if is_aiohttp(application):
@@ -636,7 +636,7 @@ class Service(Engine):
             self._is_ready = True
             self.say(worker.ppid, "ready")
         if worker.alive and os.getppid() != worker.ppid:
-            self._leave(worker)  # a busy sync worker does not check this itself
+            self._leave(worker)  # a busy sync worker does not check its parent
         elif worker.alive and (reason := self.is_due()):
             self._note(reason)
             self._leave(worker)
@@ -672,7 +672,8 @@ class Service(Engine):
         with suppress(OSError):
             if self.channel is not None:
                 self.channel.send(*words)
-                # It checks its workers on this signal, even if none has ended.
+                # On SIGCHLD the master checks its workers and reads messages, even if no worker has
+                # ended.
                 os.kill(master, signal.SIGCHLD)
 
     def problem_again(self, server: Any) -> str:
@@ -793,7 +794,7 @@ def _leave(worker: Any) -> None:
 
     if isinstance(worker, SyncWorker):
         worker.alive = False
-        # It may be about to wait for a connection.
+        # Wake the worker: it may be about to wait for a connection.
         with suppress(BlockingIOError):
             os.write(worker.PIPE[1], b"1")
     elif hasattr(worker, "on_draining"):

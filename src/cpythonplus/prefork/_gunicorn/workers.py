@@ -52,7 +52,7 @@ class _Leaving(_GunicornWorker):  # type: ignore[misc]
     """Called when the worker no longer accepts and still has connections."""
 
     def handle_exit(self, sig: int, frame: Any) -> None:
-        """SIGTERM: leave soon.  It may come while the worker is leaving by itself."""
+        """SIGTERM: stop serving soon.  It may come while the worker is leaving by itself."""
         self.told_to_stop = True
         super().handle_exit(sig, frame)
 

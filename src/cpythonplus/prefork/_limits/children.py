@@ -14,7 +14,7 @@ __all__ = ["exited", "is_child", "reap", "reap_strangers", "terminate"]
 
 
 def reap_strangers(known: AbstractSet[int]) -> None:
-    """Reap the children that have ended, up to the first one that is known."""
+    """Reap ended children, up to the first whose PID is in `known`."""
     with suppress(ChildProcessError):
         while True:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -51,7 +51,7 @@ class HardLimits:
     """The requests that a worker serves now, and the thread that checks them."""
 
     def __init__(self) -> None:
-        # Each entry is written and removed by the thread or task of the request; copied to be read.
+        # The thread or task of a request adds and removes its entry; readers copy the dict first.
         self._running: dict[Key, tuple[float, str, str]] = {}
         self._limit_s = 0.0
         self._limit_bytes = 0
@@ -62,7 +62,7 @@ class HardLimits:
         self._memory_at_s = 0.0
 
     def start(self, options: Options, slot: Slot | None, log: Any) -> bool:  # noqa: ANN401
-        """Begin to watch this worker; False if it has no such limit."""
+        """Begin to watch this worker; False if the options set no hard limit."""
         self._running.clear()
         self._limit_s = options.request_timeout
         self._limit_bytes = self._possible(options.hard_private_memory, log)
@@ -134,7 +134,8 @@ class HardLimits:
         now_s = monotonic()
         pause_s = _TURN_S
         if self._limit_s:
-            # Each request is seen before its time is over, and the pause then ends at that time.
+            # With pauses of half the limit each request is seen before its time is over; then the
+            # pause ends at that time.
             pause_s = min(pause_s, self._limit_s / 2)
             for key, entry in self._running.copy().items():
                 left_s = entry[0] + self._limit_s - now_s

@@ -44,8 +44,7 @@ _OPENING = (
     "subprocess_shell",
 )
 _TURNS = 10
-"""The number of turns of the loop until a transport over TLS over another has told all protocols.
-"""
+"""The turns of the loop until the end of a connection has reached all its layers (TLS in TLS)."""
 _CANCEL_S = 5.0
 _GRACE_S = 1.0
 _THREADS_S = 1.0
@@ -98,7 +97,8 @@ class WarmLoop:
             self._runner.run(self._end())
         finally:
             self._runner.close()
-        # Threads of anyio have been told to end; a fork must not come in between.
+        # Wait for anyio's threads, which have been asked to end: a fork must not come before their
+        # end.
         end = monotonic() + _THREADS_S
         for thread in set(threading.enumerate()) - self._threads:
             thread.join(max(end - monotonic(), 0))

@@ -100,7 +100,7 @@ class _Session(Protocol):
         """Return the status and the length of the answer; raises the application's exceptions."""
 
     def close(self, limit_s: float) -> None:
-        """End the session; errors are told."""
+        """End the session; errors are logged."""
 
 
 class _WsgiSession:
@@ -211,7 +211,7 @@ class _Warming:
     def _why_not_again(self, request: Request) -> str:
         why, pid = "", os.getpid()
         session = self._opened(request)
-        # Each request may find a lost connection of the first loop.
+        # Repeat: each try may meet one more lost connection of the first loop.
         for _ in range(self._kept.counts().get(request, 0) + 1):
             try:
                 answer = Answer("", *session.ask(request, self._plan.limit_s))

@@ -58,7 +58,7 @@ def _dump(signum: int) -> None:
         return
     heading = f"cpythonplus: signal {signum} in process {os.getpid()}\n"
     report = reporting.text(reporting.taken(reporting.OTHERS))
-    # The terminal may be gone, or the file closed: nobody can be told.
+    # If the terminal is gone or the file closed, there is no place to report it.
     with suppress(OSError, ValueError):
         reporting.write(heading + report + "\n", _files.get(signum))
 

@@ -373,7 +373,7 @@ static int
 gather(struct gathering *all, const struct plus_tasklet *task)
 {
     if (task == task->sched->loop.own_hub && task != task->sched->running) {
-        return 0; /* its waits are shown at the tasklets that wait */
+        return 0; /* the waits of a hub are shown at the tasklets that wait for it */
     }
     struct group *group = group_of(all, task);
 

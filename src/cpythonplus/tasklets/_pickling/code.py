@@ -128,7 +128,7 @@ def has_name(function: FunctionType) -> bool:
 
 
 def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
-    """Pickle calls it; UnpicklingError if there is no such function, or its code differs."""
+    """Called by pickle. UnpicklingError if the function does not exist, or its code differs."""
     there = sys.modules.get(module)
     if there is not None:
         now = there.__dict__.get(qualname)
@@ -151,7 +151,7 @@ def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
 
 
 def cell_by_name(module: str, qualname: str, digest: bytes, index: int) -> CellType:
-    """Pickle calls it for a variable of a decorator; UnpicklingError if it does not exist."""
+    """Called by pickle for a variable of a decorator; UnpicklingError if it does not exist."""
     try:
         return (function_by_name(module, qualname, digest).__closure__ or ())[index]
     except IndexError:
@@ -184,7 +184,7 @@ def _sum(data: bytes) -> bytes:
 
 
 def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
-    """Pickle calls it; UnpicklingError for another minor version, and for damaged code."""
+    """Called by pickle. UnpicklingError for another minor version, and for damaged code."""
     if version != VERSION:
         raise UnpicklingError(
             f"code was pickled by Python {version_text(version)}, and this is Python "
@@ -204,7 +204,7 @@ def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
 def make_function(
     code: CodeType, module: str | None, name: str, qualname: str, closure: Any
 ) -> FunctionType:
-    """Pickle calls it; UnpicklingError if the cells do not fit the code."""
+    """Called by pickle. UnpicklingError if the cells do not fit the code."""
     try:
         made = FunctionType(code, _globals_at(module), name, None, closure)
     except (TypeError, ValueError) as error:
@@ -289,7 +289,7 @@ def goes_by_name(function: FunctionType) -> bool:
 
 
 def pickle_finds(function: FunctionType) -> bool:
-    """Return whether it goes by name, and pickle itself can write that: no wrapper has its name."""
+    """Return whether the function goes by name, and is found by it: no wrapper has its name."""
     if not goes_by_name(function):
         return False
     return _at_name(function.__module__, function.__qualname__) is function

@@ -170,7 +170,7 @@ def _copied_values(values: Any, memo: dict[int, Any]) -> Any:
 
 
 def _contents(cell: CellType) -> list[Any]:
-    with suppress(ValueError):  # it is empty
+    with suppress(ValueError):  # the cell is empty
         return [cell.cell_contents]
     return []
 

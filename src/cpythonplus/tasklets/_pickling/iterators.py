@@ -18,7 +18,7 @@ Reduced = tuple[Callable[..., Any], tuple[Any, ...], Any, Callable[[Any, Any], N
 
 
 def set_quietly(iterator: Any, state: Any) -> None:
-    """Pickle calls it with an iterator that was just made; 3.12 and 3.13 warn of the call."""
+    """Called by pickle with an iterator that was just made; 3.12 and 3.13 warn of the call."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         iterator.__setstate__(state)
@@ -55,19 +55,19 @@ _EMPTY: dict[str, tuple[Any, ...]] = {
 
 
 def make_iterator(name: str, *arguments: Any) -> Any:
-    """Pickle calls it for an iterator of itertools."""
+    """Called by pickle for an iterator of itertools."""
     return getattr(itertools, name)(*arguments)
 
 
 def make_longest(iterators: tuple[Any, ...], fill: Any) -> Any:
-    """Make a zip_longest of iterators; None stands for one that has ended."""
+    """Make a zip_longest of iterators; None stands for an iterator that has ended."""
     return itertools.zip_longest(
         *(() if each is None else each for each in iterators), fillvalue=fill
     )
 
 
 def set_iterator_state(iterator: Any, fields: Any) -> None:
-    """Pickle calls it with an iterator of itertools that was just made."""
+    """Called by pickle with an iterator of itertools that was just made."""
     try:
         _native.itertools_restore(iterator, fields)
     except (TypeError, ValueError) as error:
@@ -103,7 +103,7 @@ KINDS = frozenset(
 )
 """The iterator types of itertools, and the type of the object that iterators of tee() share."""
 _LOSSY = frozenset(kind for kind in KINDS if kind.__name__ in ("groupby", "_grouper"))
-"""Their own `__reduce__` forgets the group that is being read."""
+"""Iterator types whose own `__reduce__` loses the group that is being read."""
 _BY_FIELDS = frozenset(
     kind
     for kind in KINDS
@@ -137,7 +137,7 @@ def _reduce_over_a_tuple(iterator: Any, wrap: Wrap) -> Any:
 
 
 def remade(function: Callable[..., Any], arguments: Any, state: Any, setter: Any) -> Any:
-    """Pickle calls it for an iterator of itertools that it reaches without a wrapper."""
+    """Called by pickle for an iterator of itertools that it reaches without a wrapper."""
     made = function(*arguments)
     if state is not None:
         setter(made, state)

@@ -85,7 +85,7 @@ def _refusal_within(value: Any, around: frozenset[int] = frozenset()) -> str | N
     if id(value) in around or is_wrapped(value):
         return None
     if type(value) is CellType:
-        with suppress(ValueError):  # it is empty
+        with suppress(ValueError):  # the cell is empty
             return _refusal_within(value.cell_contents, around | {id(value)})
     elif type(value) is FunctionType and value.__closure__ and name_of(value) is None:
         for name, cell in zip(value.__code__.co_freevars, value.__closure__, strict=True):
@@ -125,9 +125,9 @@ def _made_apart(frames: tuple[Frame, ...]) -> Iterator[Any]:
 
 
 def _named_cells(function: FunctionType | None) -> Iterator[Any]:
-    """Make variables around a function that goes by name, such as a decorator's, go by name too.
+    """Pickle variables around a function that is pickled by name (a decorator's) by name too.
 
-    They belong to the function of the other process: a lock, a counter.
+    Such variables belong to the function of the other process: a lock, a counter.
     """
     cells = function.__closure__ if function is not None else None
     name = name_of(function) if function is not None and cells else None
@@ -324,7 +324,7 @@ def make_generator(
     qualname: str,
     is_coroutine: bool = False,  # noqa: FBT001, FBT002  # pickled by position
 ) -> Any:
-    """Make a generator or coroutine of a function, or (None) one that has ended."""
+    """Make a new generator or coroutine of a function; if that is None, an ended one."""
     ended = _ended_coroutine if is_coroutine else _ended
     made = _native.generator_make(ended if function is None else owner(function))
     made.__name__, made.__qualname__ = name, qualname
@@ -334,7 +334,7 @@ def make_generator(
 
 
 def set_generator_state(generator: Any, state: Any) -> None:
-    """Pickle calls it with a generator that was just made."""
+    """Called by pickle with a generator that was just made."""
     try:
         captured, links = state
         _link(links)

@@ -70,7 +70,7 @@ is_plain(const struct plus_tasklet *task)
            state->profilefunc == NULL && plus_capturing_why_not(task) == NULL;
 }
 
-/* Returns the operands of its call, and the channel that it waits in. */
+/* Returns the operands of the call in which the tasklet waits, and the channel that it waits in. */
 static PyObject *
 operands_of(struct plus_tasklet *task, const struct plus_frames *frames)
 {

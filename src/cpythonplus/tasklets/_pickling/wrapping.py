@@ -107,7 +107,7 @@ def items_of(container: Any) -> Collection[Any]:
 
 
 def make_partial(function: Any, arguments: Any, keywords: Any, attributes: Any) -> Any:
-    """Pickle calls it for a functools.partial with an object that pickle cannot write."""
+    """Called by pickle for a functools.partial with an object that pickle cannot write."""
     made = functools.partial(function, *arguments, **keywords)
     made.__dict__.update(attributes)
     return made
@@ -177,7 +177,7 @@ def _first_in_c(kind: type, name: str) -> Any:
 
 
 def make_exception(kind: type[BaseException], arguments: Any, attributes: Any) -> BaseException:
-    """Pickle calls it for an exception whose class does not accept its own `args`."""
+    """Called by pickle for an exception whose class does not accept its own `args`."""
     made: BaseException = _first_in_c(kind, "__new__")(kind, *arguments)
     _first_in_c(kind, "__init__")(made, *arguments)
     made.args = arguments
@@ -190,7 +190,7 @@ def _reduce_exception(error: BaseException, _: Any) -> tuple[Any, ...]:
 
 
 def _is_lossy(error: BaseException) -> bool:
-    """Return whether pickle would write it in a form that cannot be loaded: `Error(code, text)`."""
+    """Return whether pickle would write an exception in a form that cannot be loaded."""
     kind = type(error)
     if kind.__reduce__ is not BaseException.__reduce__ or kind in copyreg.dispatch_table:
         return False
@@ -275,7 +275,7 @@ def wrap(value: Any) -> Any:
 
 
 def are_plain(values: tuple[Any, ...]) -> bool:
-    """Return whether pickle can write all of them by itself; False may be wrong."""
+    """Return whether pickle can write all these values by itself; False may be wrong."""
     kinds = set(map(type, values)) - PLAIN
     if not kinds:
         return True
@@ -345,7 +345,7 @@ class Pickler(pickle.Pickler):
         self.kept: list[_Wrapper] = []  # wrappers of objects that are parts of a tasklet
 
     def reducer_override(self, obj: Any) -> Any:
-        """Pickle calls it for each object."""
+        """Called by pickle for each object."""
         if isinstance(obj, (_native.tasklet, _native.channel)):
             return self._deeply(obj.__reduce_ex__, pickle.DEFAULT_PROTOCOL)
         reduce = _reducer(obj)

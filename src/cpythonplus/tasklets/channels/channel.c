@@ -124,7 +124,8 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
         plus_queue_unremove(source);
         return -1;
     }
-    /* Another thread has met it meanwhile; the value that it got or has given must not be lost. */
+    /* Another thread has sent to or received from this tasklet meanwhile: that value must not be lost, so the exception
+     * is raised later. */
     raise_later(source);
     return plus_schedule(sched, source, source, result);
 }

@@ -42,7 +42,7 @@ struct plus_tasklet {
         *prev;
     PyObject *tempval;            /* the value passed in or out by the next switch; never NULL */
     struct plus_scheduler *sched; /* of its thread; sched->tstate is NULL once that has ended */
-    /* the one it is blocked on (borrowed: the queue owns it), or NULL */
+    /* the channel in whose queue it waits (borrowed), or NULL */
     struct plus_channel *channel;
     PyObject *func, *args, *kwargs; /* of the call; NULL: no arguments yet, or ended */
     struct plus_stack *stack;       /* NULL: main, not started, or finished */
@@ -80,7 +80,7 @@ struct plus_channel {
     signed char preference;
     bool schedule_all, closing;
     const char *waits; /* a dump's words for a tasklet that waits here, static; NULL: a channel */
-    int descriptor;    /* the one that the tasklets wait for; -1: none */
+    int descriptor;    /* the descriptor that the tasklets here wait for; -1: none */
     PyObject *made_by; /* code object that made it, or NULL */
     int made_at;       /* offset in that code, in bytes */
     PyObject *weakrefs;
@@ -90,15 +90,15 @@ struct plus_channel {
 
 /* Written by switching.c. */
 struct plus_turn {
-    struct plus_tasklet *coming;   /* runs after the callback that is called now, or NULL */
-    struct plus_tasklet *finished; /* ended just now; its stack is given back after the switch */
+    struct plus_tasklet *coming;   /* the tasklet that runs after the current callback, or NULL */
+    struct plus_tasklet *finished; /* has just ended: its stack is released after the switch */
     PyObject *after_switch;        /* reference to drop after the switch */
     int trap;                      /* above 0: switching raises RuntimeError */
     bool holds_gil;                /* for a tasklet with the flag `atomic` */
     bool in_section;               /* holds_gil is set and plus_atomic_hold() succeeded */
     uint64_t instrumented;         /* see instrument.h */
-    struct plus_tasklet *leaving;  /* leaves its C stack, then `running` goes on; see vacating.c */
-    struct plus_tasklet *seated;   /* gets a C stack, then `running` goes on */
+    struct plus_tasklet *leaving;  /* leaves its C stack (vacating.c); then `running` goes on */
+    struct plus_tasklet *seated;   /* gets a C stack; then `running` goes on */
 };
 
 /* Written by run.c: calls of run() that have not returned. */
@@ -110,12 +110,12 @@ struct plus_runs {
 
 /* Written by watchdog.c; deadline_ns by deadline.c. */
 struct plus_watch {
-    struct plus_tasklet *owner;  /* it called run(); borrowed from `runs`; NULL: no watch */
+    struct plus_tasklet *owner;  /* has called run(); borrowed from `runs`; NULL: no watch */
     struct plus_tasklet *victim; /* interrupted just now, for the owner; strong */
     uint64_t deadline_ns;        /* monotonic; 0: none, or passed */
     long interval, left;         /* events until the time-out; interval 0: by time */
     bool on;                     /* there is an owner */
-    unsigned serial;             /* tells this watch from others; never 0 */
+    unsigned serial;             /* the number of this watch; never 0 */
     int pause;                   /* events until nesting is checked again */
     unsigned refusals;           /* interrupts refused because of nesting */
     bool soft, ignore_nesting, total;
@@ -149,7 +149,7 @@ struct plus_loop {
     struct plus_tasklet
         *hub; /* runs the other tasklets from inside an event loop now, borrowed; or NULL */
     struct plus_tasklet *own_hub; /* made by cpythonplus.tasklets.io._hub, a reference; or NULL */
-    PyObject *loops;              /* that module's state for this thread, or NULL */
+    PyObject *loops;              /* the state of that module for this thread, or NULL */
     struct plus_channel *askers;  /* queue of tasklets that wait for a coroutine; or NULL */
     uint32_t asked;               /* number of tasklets that wait for asyncio */
     uint32_t look_in;             /* switches until timers and descriptors are checked */
@@ -178,7 +178,7 @@ struct plus_scheduler {
     int runcount;                 /* length of the run queue, with current */
     bool in_callback;      /* in a channel or schedule callback, or a handler: no switching */
     bool in_handler;       /* in a signal handler that runs while the whole thread waits */
-    struct plus_turn turn; /* each switch reads these four parts */
+    struct plus_turn turn; /* each switch reads this and the next three fields */
     struct plus_parking_lot parking;
     struct plus_readiness io;
     struct plus_loop loop;
@@ -186,7 +186,7 @@ struct plus_scheduler {
     struct plus_runs runs;
     struct plus_idle idle;
     struct plus_stack_pool stacks;
-    struct plus_tasklet *vacated; /* list of those without a C stack, borrowed; or NULL */
+    struct plus_tasklet *vacated; /* list of begun tasklets without a C stack, borrowed; or NULL */
     struct {                      /* written by own_stack.c */
         size_t trim_at;           /* stacks in use at which to look for cold ones again */
         bool fits;                /* the stacks' size fits the address space */
@@ -309,7 +309,8 @@ plus_is_running(const struct plus_tasklet *task)
     return task->sched->tstate != NULL && task->sched->running == task;
 }
 
-/* Whether a callback was told that it runs next: no code, in any thread, may take away what it needs to run. */
+/* Whether a callback has been given this tasklet as the next one to run: no code, in any thread, may then take away
+ * what the tasklet needs to run. */
 static inline bool
 plus_is_coming(const struct plus_tasklet *task)
 {

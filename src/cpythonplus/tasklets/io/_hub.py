@@ -29,7 +29,7 @@ __all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
 # Our loop makes up to this many passes for newly added callbacks before the tasklets run.
 _PASSES = 8
 
-# The standard one, taken before any patch replaces it by one that blocks only a tasklet.
+# The standard selector, stored before a patch replaces it by one that blocks only a tasklet.
 _Selector = selectors.EpollSelector
 
 
@@ -154,7 +154,7 @@ class Hub:
 
 
 def _run(turns: Turns) -> None:
-    """Run its loop until the thread ends; exceptions of signal handlers go to main."""
+    """Run the hub's loop until the thread ends; exceptions of signal handlers go to main."""
     pid, loop = os.getpid(), turns.loop
     turns.outside, turns.hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
     asyncio._set_running_loop(None)

@@ -79,7 +79,7 @@ def wait4(pid: int, options: int) -> _Ended:
 
 
 def wait3(options: int) -> _Ended:
-    """The same, for any child process: os.wait3()."""
+    """Wait for the end of any child process, and return what it used, too: os.wait3()."""
     return wait4(-1, options)
 
 
@@ -105,7 +105,7 @@ class Pipe(_stock.FileIO):
         return super().readinto(buffer)
 
     def read(self, size: int | None = -1, /) -> bytes | None:  # type: ignore[override]
-        """Read the same way; without a size, read until the end."""
+        """Read the available bytes, or wait for some; without a size, read until the end."""
         if size is None or size < 0:
             return self.readall()
         self._wait(READ)

@@ -80,7 +80,7 @@ def until_found(
             found = look()
             if found or over:
                 return found
-            # It was ready in another way than was asked for, or other code was faster.
+            # The descriptor had another event than those asked for, or other code was faster.
     try:
         waiting = epoll()
     except OSError as error:

@@ -116,7 +116,8 @@ class StreamServer:
         """
         self.close()
         if not self._wait_idle(timeout):
-            # A tasklet that has not begun would not reach its `finally`: it ends by itself.
+            # Do not kill a tasklet that has not begun: its `finally` would not run. It ends by
+            # itself.
             self._killing = True
             for each in self._others() & self._begun:
                 each.kill(pending=True)

@@ -122,7 +122,8 @@ class timeout:  # noqa: N801  # as asyncio's
         self._expired = _Expired()
         body = self._tasklet
         while body is not None and body.alive and not _native.io_interrupt(body, self._expired):
-            # Another time-out is over too, and its exception comes first, perhaps much later.
+            # Another time-out of the body has expired too: wait until its exception has been
+            # raised.
             _native.io_sleep(0.001)
 
     def __enter__(self) -> Self:

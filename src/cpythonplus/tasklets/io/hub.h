@@ -14,7 +14,7 @@
 void
 plus_look(struct plus_scheduler *sched, uint64_t now_ns);
 
-/* The same, unless it was done just now; called every few switches. */
+/* Calls plus_look(), unless that was called just now.  Called every few switches. */
 void
 plus_look_soon(struct plus_scheduler *sched);
 

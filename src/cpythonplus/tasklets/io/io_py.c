@@ -168,9 +168,9 @@ note_drained(int fd, ssize_t got, size_t bytes, int flags, int stream)
     }
 }
 
-/* Most reads return less than was asked for.  An object of the right size and a copy cost less than one that is made
- * too large and then shrunk.  Not used with several reads: other tasklets run between them, and would read into it
- * too. */
+/* Most reads return less than was asked for: reading here and copying to an object of the right size costs less than
+ * making an object too large and shrinking it.  Calls with several reads do not use this buffer: other tasklets run in
+ * between, and would overwrite it. */
 static char scratch[8192];
 
 static PyObject *

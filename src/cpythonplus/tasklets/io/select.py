@@ -134,12 +134,12 @@ class poll:  # noqa: N801  # the standard name
         self._watched[_descriptor(fd)] = eventmask
 
     def modify(self, fd: Any, eventmask: int, /) -> None:  # noqa: ANN401
-        """Watch it for other events; OSError(ENOENT) when it was not registered."""
+        """Watch `fd` for other events; OSError(ENOENT) if it is not registered."""
         self._real.modify(fd, eventmask)
         self._watched[_descriptor(fd)] = eventmask
 
     def unregister(self, fd: Any, /) -> None:  # noqa: ANN401
-        """Watch it no longer; KeyError when it was not registered."""
+        """Stop watching `fd`; KeyError if it is not registered."""
         self._real.unregister(fd)
         del self._watched[_descriptor(fd)]
 

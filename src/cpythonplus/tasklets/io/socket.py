@@ -235,7 +235,7 @@ class socket(_stock.socket):
             limit = self._await(events, limit)
 
     def _await(self, events: int, limit: Limit | None) -> Limit:
-        """Wait until it is ready; the limit is made at the first call and passed on."""
+        """Wait until the socket is ready; return the limit (made if None) for the next call."""
         limit = limit or Limit(self._timeout)
         io_wait(self._fd, events, limit.left(), True)  # noqa: FBT003
         return limit

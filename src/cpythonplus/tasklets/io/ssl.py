@@ -110,7 +110,8 @@ class SSLSocket(_stock.SSLSocket, socket):  # type: ignore[misc]
         *args: Any,  # noqa: ANN401
         **kwargs: Any,  # noqa: ANN401
     ) -> "SSLSocket":
-        # No handshake in there: detach() of a socket of ours makes its descriptor blocking.
+        # False: no handshake in _create(), which calls detach(): that makes our descriptor
+        # blocking.
         self: SSLSocket = _create(cls, sock, server_side, False, *args, **kwargs)  # noqa: FBT003
         try:
             os.set_blocking(self._fd, False)

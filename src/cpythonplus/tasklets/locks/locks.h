@@ -16,7 +16,7 @@
 #include "../scheduling/parking.h"
 
 struct plus_task_lock {
-    struct plus_channel queue; /* the waiters; its object head is the lock's */
+    struct plus_channel queue; /* the waiters; its PyObject head is that of the lock */
     uint64_t thread; /* identity of the owner's thread; 0 while on its way to another thread */
     struct plus_tasklet *owner; /* of an RLock; strong */
     struct plus_tasklet

@@ -21,7 +21,7 @@ self_of(PyObject *op)
 
 /* ---- making and ending ------------------------------------------------------------------------ */
 
-/* Whether this code makes locks for its callers: the calling code tells such locks apart. */
+/* Whether this code makes locks for its callers: then the caller's code is noted as the maker of the lock. */
 static bool
 makes_for_others(PyCodeObject *code)
 {

@@ -71,7 +71,7 @@ plus_tasklet_set_context(PyObject *op, PyObject *context)
         return refuse_other_thread();
     }
     if (old != NULL && is_entered(old)) {
-        /* At its end Context.run() would find another context than the one that it has entered. */
+        /* Context.run() must find at its end the context that it has entered, so that must not be replaced. */
         PyErr_SetString(PyExc_RuntimeError, "the current context of the tasklet has been entered");
         return NULL;
     }

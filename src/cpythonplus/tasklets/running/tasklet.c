@@ -74,7 +74,7 @@ why_no_setup(struct plus_tasklet *task)
     if (task->alive) {
         return "tasklet is alive";
     }
-    if (plus_is_running(task)) { /* in a callback at its end */
+    if (plus_is_running(task)) { /* called in a callback at the tasklet's end */
         return "the current tasklet cannot begin again";
     }
     if (task->tempval == Py_None) {

@@ -155,7 +155,7 @@ tasklet_clear(PyObject *op)
         }
         return 0;
     }
-    /* A destructor that sees the tasklet shall find one that has ended or not begun, without a function. */
+    /* A destructor that runs here and sees the tasklet finds it not alive, and without a function. */
     task->alive = task->started = false;
     plus_vacated_forget(task);
     plus_set_value(task, Py_NewRef(Py_None));
@@ -205,8 +205,8 @@ tasklet_dealloc(PyObject *op)
             return; /* the finaliser has made a new reference */
         }
         if (task->alive && task->started && !task->is_main) {
-            /* It could not be ended (its thread is gone, or it was killed in vain): its stack, and the objects on it,
-             * stay for ever. */
+            /* The tasklet could not be ended (its thread is gone, or it ignored the kill): its stack, and the objects
+             * on it, are never freed. */
             Py_SET_REFCNT(op, 1);
             task->abandoned = true;
             if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {

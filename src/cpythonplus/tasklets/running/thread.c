@@ -194,14 +194,14 @@ kill_all(struct plus_scheduler *sched)
 {
     struct plus_tasklet *hub = sched->loop.own_hub;
 
-    /* Coroutines may have been given to a hub that has not begun; the end of its loop ends them. */
+    /* A hub that has not begun may have coroutines: let it run, since the end of its loop ends them. */
     if (hub != NULL && !hub->started && plus_is_runnable(hub)) {
-        Py_INCREF(hub); /* its other references may go when it ends */
+        Py_INCREF(hub); /* hold the hub: its other references may be dropped at its end */
         plus_drop_result(plus_tasklet_run(hub, false), (PyObject *)hub);
         Py_DECREF(hub);
     }
     end_each(sched, true, is_blocked, kill_soon, SIZE_MAX);
-    /* After each end the queue goes on; no new tasklet shall begin then. */
+    /* Ending a tasklet runs the queue, so take out the tasklets that have not begun: they must not begin now. */
     end_each(sched, false, is_new, take_from_queue, SIZE_MAX);
     /* A tasklet that catches TaskletExit and goes on gets it again, but not for ever. */
     end_each(sched, true, is_to_end, kill_now, 3 * count_begun(sched) + 100);

@@ -36,7 +36,8 @@ io_begin_after(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Takes a tasklet that has not begun out of its queue; returns whether it was in one. */
+/* Takes a tasklet that has not begun out of the queue of a channel or of runnable tasklets. Returns whether the tasklet
+ * was in one. */
 static bool
 take_out(struct plus_tasklet *task)
 {

@@ -51,7 +51,7 @@ plus_sleep_until(struct plus_scheduler *sched, uint64_t deadline_ns);
 bool
 plus_deadline_after(double seconds, uint64_t *deadline_ns);
 
-/* The same, from None (no deadline) or a number. */
+/* Like plus_deadline_after(), from None (no deadline) or a number. */
 bool
 plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns);
 

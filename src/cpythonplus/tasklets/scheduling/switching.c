@@ -142,7 +142,7 @@ settle(struct plus_scheduler *sched)
     plus_follow_atomic(sched);
 }
 
-/* Other threads may run inside, and the current exception must survive. */
+/* Entering or leaving the atomic section may let other threads run; the current exception is kept. */
 void
 plus_scheduler_hold_gil(struct plus_scheduler *sched, bool hold)
 {
@@ -191,7 +191,7 @@ run_function(struct plus_tasklet *task)
         plus_interrupts_begin(task->sched);
     }
     settle(task->sched);
-    if (plus_is_snapshot(task->func)) { /* it goes on, and gets the value or the bomb in there */
+    if (plus_is_snapshot(task->func)) { /* the snapshot goes on, and takes the value or the bomb */
         result = plus_snapshot_run(task->func, value, receive, task);
     }
     else if (plus_is_bomb(value)) { /* killed before it began */
@@ -246,7 +246,8 @@ bomb_for_main(void)
     return plus_bomb_from_error();
 }
 
-/* Returns the tasklet that runs after one that ended with an exception (bomb, taken) or without one (NULL). */
+/* Returns the tasklet that runs after one that has ended.  bomb: the exception with which it ended (the reference is
+ * taken), or NULL. */
 static struct plus_tasklet *
 successor(struct plus_scheduler *sched, PyObject *bomb)
 {
@@ -372,7 +373,7 @@ tasklet_entry(void)
         PyObject *bomb = result == NULL ? bomb_for_main() : NULL;
 
         Py_XDECREF(result);
-        plus_pystate_end(sched->tstate); /* may run destructors, for which it is still current */
+        plus_pystate_end(sched->tstate); /* may run destructors: `task` is still current for them */
         plus_queue_remove(task);         /* its reference goes to `finished` */
         /* Signal handlers and other threads may run while a successor is waited for; they must not insert `task`. */
         task->alive = false;
@@ -441,7 +442,8 @@ schedule_nobody(struct plus_scheduler *sched, struct plus_tasklet *prev, PyObjec
         if (wakeup == prev) {
             return -1;
         }
-        plus_set_value(wakeup, plus_bomb_from_error()); /* not for prev, which only waited last */
+        /* For the caller of run(); prev only was the last to wait. */
+        plus_set_value(wakeup, plus_bomb_from_error());
         return plus_schedule(sched, prev, wakeup, result);
     }
     if (found > 0) {
@@ -516,8 +518,7 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
             PyErr_SetString(PyExc_RuntimeError, "switch_trap");
             return -1;
         }
-        /* Modules, thread data and contexts are being torn down, in no order, so no parked frame may go on.  A
-         * tasklet may still wait. */
+        /* Modules, thread data and contexts are being torn down in no order, so no parked tasklet may be resumed. */
         if (at_end && plus_compat_is_finalizing()) {
             PyErr_SetString(plus_compat_finalization_error(),
                             "cannot switch tasklets at interpreter finalization");

@@ -27,7 +27,7 @@ plus_schedule_current(struct plus_scheduler *sched, PyObject *value, bool remove
 bool
 plus_refuse_leaving(const struct plus_scheduler *sched);
 
-/* The same, and also true inside of a callback, where switching is refused. */
+/* Like plus_refuse_leaving(), and also true inside of a callback, where switching is refused. */
 bool
 plus_refuse_in_callback(const struct plus_scheduler *sched);
 
@@ -49,7 +49,7 @@ plus_follow_atomic(struct plus_scheduler *sched)
 void
 plus_place(struct plus_tasklet *task);
 
-/* The interpreter has begun to end: once it finalises, every switch is refused. */
+/* Called when the interpreter begins to end: once it finalises, every switch is refused. */
 void
 plus_switching_end(void);
 

@@ -67,7 +67,7 @@
 #define FEW_STACKS 8                  /* of a first slab, and if there is no room for more */
 #define MPROTECT_GUARDS 16384         /* two mappings each, of the 65,530 that a process may have */
 #define KEPT_FILLED 1024              /* free stacks whose pages are kept */
-#define DROPPED_AT_ONCE 64            /* number of further ones that are dropped together */
+#define DROPPED_AT_ONCE 64            /* number of further ones whose pages are dropped together */
 #define KEPT_BYTES ((size_t)64 << 10) /* of each settled stack */
 #define SETTLE_EVERY_NS (PLUS_NS_PER_S / 20)
 #define SETTLE_AT_REST 16 /* at this many free stacks their pages are dropped before a sleep */

@@ -16,7 +16,7 @@
 void
 plus_instrument_parked(void);
 
-/* The same for frames of the calling thread that are new to the interpreter, if a tool asks for events. */
+/* If a tool asks for events, gives them to the code of frames that the calling thread has just rebuilt (snapshot.c). */
 void
 plus_instrument_new_frames(void);
 

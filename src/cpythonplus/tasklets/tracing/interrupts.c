@@ -289,7 +289,7 @@ register_events(PyObject *monitoring)
     return some_events != NULL ? 0 : -1;
 }
 
-/* Returns 1: taken; 0: another tool has the number; -1 with an exception. */
+/* Takes the tool number: 1, or 0 if another tool has it; -1 with an exception. */
 static int
 take_tool(PyObject *monitoring, long number)
 {
@@ -473,8 +473,8 @@ stand_in_front(PyThreadState *tstate, struct plus_tasklet *task)
     plus_pystate_set_tracefunc(tstate, trace);
 }
 
-/* Whether this is a call, a resumption or a jump back.  After a return into a frame a jump cannot be told apart; the
- * call has counted. */
+/* Whether this is a call, a resumption or a jump back.  After a return into a frame a jump cannot be recognised; the
+ * call has been counted. */
 static bool
 is_event(struct plus_watch *watch, PyFrameObject *frame, int what)
 {

@@ -35,12 +35,12 @@ plus_interrupts_come_too_late(void)
 uint64_t
 plus_interrupts_changes(uint64_t pretended);
 
-/* With the reports on, called before a parked tasklet goes on: the interpreter does not know the code that it
- * executes. */
+/* With the reports on, called before a parked tasklet goes on: the interpreter has not instrumented the code of its
+ * frames. */
 void
 plus_interrupts_extend(struct plus_tasklet *task);
 
-/* The same for the running tasklet, whose frames are new to the interpreter. */
+/* Like plus_interrupts_extend(), for the running tasklet, whose frames may have no events yet. */
 void
 plus_interrupts_extend_running(struct plus_scheduler *sched);
 

@@ -81,7 +81,7 @@ sleep_once(struct plus_scheduler *sched)
     plus_hub_looked(sched, plus_now_ns());
     sched->idle.blocked = false;
     if (sched->current != NULL) {
-        return 0; /* the tasklet that runs next handles the signals */
+        return 0; /* the next tasklet runs the signal handlers */
     }
     /* No tasklet is current now, so a handler may wait, but not switch. */
     bool in_callback = sched->in_callback, in_handler = sched->in_handler;
@@ -105,8 +105,9 @@ plus_outside_wait(struct plus_scheduler *sched)
             break;
         }
         plus_look(sched, plus_now_ns());
-        /* The program's own loop had replaced the one that they wait for, and has ended.  The module of the hub has been
-         * imported then: an import here could be one within another, of the tasklet that was parked last. */
+        /* Tasklets wait for a loop of ours that the program's own loop had replaced, and that has ended.  This does not
+         * import the hub's module (it has been imported): the tasklet that was parked last may be inside of an
+         * import. */
         if (sched->loop.hub == NULL && plus_loop_is_asked(sched)) {
             bool in_callback = sched->in_callback;
 

@@ -4,7 +4,8 @@
 
 #include "../core/task.h"
 
-/* Whether threads that have never used tasklets may still do so: beside such a thread nothing is a deadlock. */
+/* set_foreign_wakers(): whether a thread that has never used tasklets may wake one.  While such a thread exists nothing
+ * counts as a deadlock. */
 extern bool plus_foreign_wakers;
 
 /* Whether another thread can make a tasklet of this scheduler runnable. */

@@ -130,7 +130,8 @@ run(struct plus_own_thread *self)
             fire();
             continue;
         }
-        /* Either this thread sees a new deadline, or the thread that sets it sees the length of the sleep. */
+        /* The store comes before the check: either this thread sees a new deadline, or the thread that sets the
+         * deadline sees sleeps_until and wakes this one. */
         atomic_store(&sleeps_until, until);
         if (next_deadline() >= until) {
             (void)plus_futex_wait(&changes, seen, until);

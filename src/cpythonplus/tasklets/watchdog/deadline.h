@@ -33,7 +33,7 @@ void
 plus_deadline_before_fork(void);
 void
 plus_deadline_after_fork(void);
-/* The same in the parent, after os.fork; does nothing if no deadline is left. */
+/* Starts the thread again in the parent of os.fork; does nothing if no deadline is left. */
 void
 plus_deadline_after_fork_parent(void);
 

@@ -107,7 +107,7 @@ plus_watchdog_begin(struct plus_scheduler *sched, const struct plus_watch_option
         return -1;
     }
     if (sched->watch.owner != NULL) {
-        return 0; /* code that ran in there has begun a watch */
+        return 0; /* code that plus_interrupts_prepare() ran has begun a watch */
     }
     if (++last_serial == 0) {
         last_serial = 1;

@@ -206,7 +206,7 @@ static int
 pass_as_last(barrier_object *self)
 {
     if (self->action != Py_None) {
-        PyObject *action = Py_NewRef(self->action); /* it may call __init__ again */
+        PyObject *action = Py_NewRef(self->action); /* it may call __init__, which drops it */
         PyObject *result = PyObject_CallNoArgs(action);
 
         Py_DECREF(action);

@@ -161,7 +161,8 @@ plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, ui
     if (result == PLUS_WAIT_GRANTED || plus_acquire_surely(lock) == 0) {
         return result;
     }
-    /* A waiter that stays here belongs to an Event, whose news are for all waiters. */
+    /* Wake another waiter instead.  Not for a waiter with `stays`: it belongs to an Event, which wakes all its
+     * waiters. */
     if (result == PLUS_WAIT_WOKEN && !waiter->stays) {
         plus_waitq_wake(&self->queue, 1);
     }

@@ -44,8 +44,8 @@ plus_condition_leave(plus_condition_object *self)
 enum plus_wait_result
 plus_condition_sleep(plus_condition_object *self, struct plus_waiter *waiter, uint64_t deadline_ns);
 
-/* The same for threads that wait in threading.Condition.wait() itself, called with a native condition.  Returns how
- * many of `count` are left. */
+/* Ends the waits of up to `count` threads in threading.Condition.wait() itself, called with a native condition.
+ * Returns `count` less the waits that ended. */
 uint32_t
 plus_condition_notify_standard(plus_condition_object *self, uint32_t count);
 

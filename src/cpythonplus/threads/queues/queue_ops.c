@@ -103,8 +103,8 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
     return 0;
 }
 
-/* Stores the item that the first waiter offers.  Its wait is ended when the item is in: if there is no memory for
- * that, the waiter has to be told, not the getter.  The waiter may have given up meanwhile. */
+/* Stores the item that the first waiter in put() offers, then ends its wait.  If there is no memory for the item, the
+ * waiter raises MemoryError, not the getter.  The waiter may have given up meanwhile. */
 static bool
 put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
 {
@@ -116,7 +116,7 @@ put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
         return false;
     }
     if (plus_store_put(self, kind, item) < 0) {
-        PyErr_Clear(); /* the waiter tries by itself */
+        PyErr_Clear(); /* the waiter tries again, and raises the error */
     }
     else if (end_first(putters, item, false)) {
         self->unfinished++;

@@ -85,8 +85,8 @@ decides_how_made(PyObject *name)
 /* Whether any class of the process was changed. */
 static bool ever_changed;
 
-/* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12, where nothing would tell
- * when to undo it. */
+/* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12: without a watcher it would
+ * not be known when to undo the change. */
 static int
 set_in_native(struct plus_standard *entry, PyObject *name, PyObject *value)
 {
@@ -172,7 +172,7 @@ begin_watching(struct plus_standard *entry)
         }
         watcher_home = PyInterpreterState_Get();
     }
-    /* The classes of a subinterpreter are checked when an object is made. */
+    /* A subinterpreter has no watcher: look() finds changes of its classes when an object is made. */
     return watcher_home == PyInterpreterState_Get() ? PyDict_Watch(watcher_id, entry->type->tp_dict)
                                                     : 0;
 }

@@ -1,4 +1,4 @@
-/* The two functions by which the Python half tells native types the classes that they stand for. */
+/* The two functions by which the Python half introduces native types and the classes that they stand for. */
 #include "../method.h"
 #include "../state.h"
 

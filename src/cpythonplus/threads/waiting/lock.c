@@ -44,7 +44,7 @@ plus_lock_init(struct plus_lock *lock)
     plus_waitq_init(&lock->queue);
 }
 
-/* Threads that wait here after all are woken and try again. */
+/* Makes the lock free.  Threads that wait for it nevertheless are woken and try again. */
 void
 plus_lock_reinit(struct plus_lock *lock)
 {
@@ -177,7 +177,7 @@ plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_
     return result;
 }
 
-/* Notes that no woken waiter is on its way any more. */
+/* Called by a woken waiter that has arrived: no woken waiter is on its way any more. */
 static void
 come_back(struct plus_lock *lock)
 {

@@ -20,7 +20,7 @@
 #include "../../_base/process/futex.h"
 
 #define CREDIT_MAX 8u
-#define CREDIT_PAID 2u /* one wait that paid outweighs one that did not */
+#define CREDIT_PAID 2u /* a wait in which polling paid makes up for one in which it did not */
 /* Without credit, one wait in this many polls all the same, if the wait before was short. */
 #define TRIAL_EVERY 16u
 
@@ -120,7 +120,7 @@ plus_spin_learn(struct plus_spin *spin, bool polled, bool caught, uint64_t waite
     uint8_t after = changed(first, polled, caught, waited_ns);
 
     if (after == 0) {
-        after = 1; /* new objects always try once, so that this can recover */
+        after = 1; /* never 0: a new object polls once, so that the credit can recover */
     }
     if (after != first) {
         atomic_store_explicit(&first_credit, after, memory_order_relaxed);

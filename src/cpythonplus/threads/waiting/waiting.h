@@ -27,7 +27,7 @@ plus_waiting_atfork_child(void);
 int
 plus_acquire(struct plus_lock *lock, uint64_t deadline_ns);
 
-/* The same without a deadline; tries first.  Returns 0, or -1 with an exception. */
+/* Acquires `lock` without a deadline; does not wait if the lock is free.  Returns 0, or -1 with an exception. */
 static inline int
 plus_lock_enter(struct plus_lock *lock)
 {

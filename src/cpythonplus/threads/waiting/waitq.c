@@ -56,11 +56,11 @@
 /* The longest time for which a waiter that caught its wake-up waits for the waker to give the GIL up. */
 #define PARK_LIMIT_NS UINT64_C(2000)
 
-/* The same limit while the waker goes on producing. */
+/* PARK_LIMIT_NS for a waker that goes on producing. */
 #define STREAM_LIMIT_NS UINT64_C(50000)
 
-/* A thread that heeds signals checks once more after this long: a signal that came after it gave up the GIL and before
- * it slept ended no sleep.  The C library's own waits have that gap as well. */
+/* A waiter with `heeds_signals` wakes once after this time to check for signals: a signal that came between giving up
+ * the GIL and sleeping has not ended the sleep.  The C library's own waits have that gap as well. */
 #define SIGNAL_RECHECK_NS (UINT64_C(50) * PLUS_NS_PER_MS)
 
 /* This many waits are ended in one go under the guard. */
@@ -315,7 +315,7 @@ plus_waitq_wake(struct plus_waitq *queue, uint32_t count)
         plus_waitq_lock(queue);
         uint32_t length = plus_waitq_length(queue);
         plus_waitq_unlock(queue);
-        count = count < length ? count : length; /* leaves out waiters that come later */
+        count = count < length ? count : length; /* so waiters that come later are not woken */
     }
     /* The interpreter's own GIL lets a CPU-bound thread run for an interval beside each thread that arrives, so
      * without our scheduler all of them had better queue at once. */
@@ -372,7 +372,8 @@ let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
     }
 }
 
-/* Used on one processor: gives it to the thread that is to end the wait. */
+/* Used on one processor: yields it, so that the thread that is to end the wait can run.  Returns whether the wait has
+ * ended. */
 static bool
 yield_state(const struct plus_waiter *waiter)
 {
@@ -481,7 +482,8 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
     return result;
 }
 
-/* Called before a sleep: most waits end earlier and do not pay for it. */
+/* Lends the level to the owner, and notes rested_ns.  Called before a sleep only: most waits end earlier, without that
+ * cost. */
 static void
 prepare_to_sleep(struct plus_waiter *waiter)
 {

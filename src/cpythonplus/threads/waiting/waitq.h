@@ -38,21 +38,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A waiter that has waited this long gets its thing handed over, so that no other thread can barge in.  This happens at
- * most once per object in such a time, so that the throughput of the other threads stays. */
+/* A waiter that has waited this long is handed the lock or item directly, so that no other thread can barge in.  This
+ * happens at most once per object in this time, so that the throughput of the other threads does not suffer. */
 #define PLUS_STARVING_NS UINT64_C(1000000)
 
 enum plus_waiter_state {
     PLUS_WAITER_WAITING, /* polling, on its way to sleep, or busy with a signal */
     PLUS_WAITER_ASLEEP,  /* in the kernel */
     PLUS_WAITER_WOKEN,   /* out of the queue: try again, another thread may be faster */
-    PLUS_WAITER_GRANTED, /* out of the queue, and has got what it waited for */
+    PLUS_WAITER_GRANTED, /* out of the queue; the waiter has got the lock, item or notification */
 };
 
 struct plus_waiter {
     _Atomic uint32_t state;          /* futex word */
     struct plus_waiter *next, *prev; /* under the guard */
-    uint64_t start_ns;               /* when the wait began; 0: not yet */
+    uint64_t start_ns;               /* when the wait began; 0: it has not begun */
     uint64_t counted_ns;             /* the counts include the wait up to this time */
     uint64_t identity;               /* of the thread */
     void *item; /* handed over with GRANTED, or offered to a thread that takes; may be NULL */
@@ -61,16 +61,16 @@ struct plus_waiter {
     bool takes;                    /* `item` is a place for an item: it may be granted one */
     bool queued;                   /* under the guard */
     bool heeds_signals; /* its waits end with PLUS_WAIT_SIGNAL; set by plus_waiter_init() */
-    bool stays;         /* it only waits for news, and keeps its place while signal handlers run */
-    bool interrupted;   /* out of the queue for signal handlers: the same wait goes on */
-    bool heard;         /* it left, and had been woken */
+    bool stays; /* it waits for a notification, and keeps its place while signal handlers run */
+    bool interrupted; /* out of the queue for signal handlers: the same wait goes on */
+    bool heard;       /* set by plus_waiter_leave(): the waiter had been woken */
     bool polled, caught, looked, rechecked;
-    uint32_t parked_at_wake;    /* parked.count at the moment of the wake-up */
+    uint32_t parked_at_wake;    /* waitq.c's parked.count at the wake-up */
     int ended_on;               /* processor of the thread that ended the wait; -1: not ended */
-    _Atomic uint64_t rested_ns; /* when its thread will have rested for its use of the GIL */
-    struct plus_relay *relay;   /* set with the end of its wait; NULL: none */
-    struct plus_waitq *queue;   /* set while handlers run and it stays */
-    struct plus_waiter *outer;  /* the staying waiter in whose handlers this one waits */
+    _Atomic uint64_t rested_ns; /* when the thread's rest will outweigh its use of the GIL */
+    struct plus_relay *relay;   /* its relay, set at the end of its wait; NULL: none */
+    struct plus_waitq *queue;   /* of a waiter with `stays`, while signal handlers run; else NULL */
+    struct plus_waiter *outer;  /* the waiter with `stays` whose signal handler this one waits in */
 };
 
 /* Written under the guard. */
@@ -117,8 +117,8 @@ plus_waitq_unlock(struct plus_waitq *queue);
 void
 plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals);
 
-/* Called with the guard held.  enqueue appends a new waiter; it puts one that was woken in vain, or was out for signal
- * handlers, back to its old place. */
+/* Called with the guard held.  enqueue appends a new waiter.  It puts a waiter back to its former place if that was
+ * woken in vain, or had left the queue for signal handlers. */
 void
 plus_waitq_enqueue(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
@@ -201,8 +201,8 @@ plus_waiter_stay(struct plus_waitq *queue, struct plus_waiter *waiter);
 void
 plus_waiter_resumed(struct plus_waiter *waiter);
 
-/* Gives up the wait of a waiter that stayed, with the GIL.  `heard` tells whether news came meanwhile; if they were for
- * one waiter only, the caller passes them on to another. */
+/* Ends the wait of a waiter with `stays` after plus_waiter_interrupt().  GIL held.  Sets `heard` to whether the waiter
+ * had been woken; if the wake-up was for one waiter only, the caller then wakes another one. */
 void
 plus_waiter_leave(struct plus_waitq *queue, struct plus_waiter *waiter);
 
