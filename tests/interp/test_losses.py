@@ -318,6 +318,11 @@ def test_a_walk_without_it_finds_the_same(name: str, truth: dict[str, Any]) -> N
     found = json.loads(run_child(HEAP, env=env).out)
     assert truth["usual"]["owners"]
     assert truth["usual"]["cached"] == 1
+    for told in (found["usual"], truth["usual"]):  # the interpreter leaves some when it starts
+        told["garbage"] = sum(row[3] for row in told["owners"] if row[1] == "garbage")
+        told["owners"] = [row for row in told["owners"] if row[1] != "garbage"]
+    garbage = found["usual"].pop("garbage"), truth["usual"].pop("garbage")
+    assert garbage[0] == pytest.approx(garbage[1], abs=20)
     assert found["usual"] == truth["usual"]
     for told in (found["frozen"], truth["frozen"]):  # of both without what nothing leads to
         told.pop("by_module")
