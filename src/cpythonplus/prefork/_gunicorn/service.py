@@ -444,11 +444,15 @@ class Service(Engine):
         """Log the place where a worker hangs before it is killed."""
         rows = self.board.snapshot().workers if self.board is not None else ()
         requests = {row.pid: row.requests for row in rows}
+        worker = server.WORKERS.get(pid)
+        what = "hangs in its first request" if requests.get(pid) == 0 else "hangs"
+        if worker is not None and "ready" not in self.said(worker.age):
+            what = "hangs as it starts"
         self._hung.look(
             server.log,
             pid,
+            what=what,
             served=any(requests.values()),
-            first=requests.get(pid) == 0,
             enough=2 * server.num_workers,
         )
 
