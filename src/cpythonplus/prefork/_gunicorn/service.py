@@ -114,7 +114,7 @@ class Service(Engine):
         self._other_end: Channel | None = None  # of the worker that is forked now
         self._forking = 0  # the thread that forks a worker now
         # All connections that this process opens from now on are cut in its workers.
-        self.connections.whole = True
+        self.connections.whole = self.threads.processes = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
         self._hung = HungWorkers()
