@@ -51,6 +51,7 @@ from cpythonplus.prefork._applications import (
 from cpythonplus.prefork._board import metrics
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._fork import pools
 from cpythonplus.prefork._fork.early_signals import EarlySignals
 from cpythonplus.prefork._fork.exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
@@ -515,6 +516,7 @@ class Service(Engine):
         """Begin as a worker."""
         self.signals.keep()
         molding.wait_for_parent(worker)
+        pools.call_after_fork(self.log)
         self.reopen()
         if self.options.fast_exit:
             prefork.child()
