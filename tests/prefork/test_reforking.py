@@ -112,6 +112,17 @@ def test_gunicorns_signals_go_on_working(tmp_path: Path) -> None:
         assert server.nothing_left()
 
 
+def test_the_gain_is_told_once(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, app=FIRST) as server:
+        with Clients(server) as clients:
+            line = "with reforking, and took"
+            until(lambda: line in server.output() or clients.failures, "the line")
+            until(lambda: generation(server) >= 2 or clients.failures, "a second mold")
+        assert clients.failures == []
+        assert server.output().count(line) == 1
+        assert server.stop() == 0, server.output()
+
+
 def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -> None:
     words = ("--workers", "2", "--refork", "--refork-after", "30", "--max-requests", "200")
     with running(tmp_path, *words, app=FIRST) as server:
