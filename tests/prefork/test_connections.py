@@ -413,10 +413,9 @@ def test_nobody_but_the_parent_talks_with_its_helper_processes() -> None:
     run("""
         import pty, subprocess
         connections.begin()
-        command = ["cat"]
-        piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        helper = subprocess.Popen(command, bufsize=0, **piped)
-        sink = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0)
+        PIPE, NULL = subprocess.PIPE, subprocess.DEVNULL
+        helper = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, bufsize=0)
+        sink = subprocess.Popen(["cat"], stdin=PIPE, stdout=NULL, bufsize=0)
         terminal, other = pty.openpty()
         connections.look("the application")
         log = Log()

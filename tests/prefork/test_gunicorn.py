@@ -36,7 +36,12 @@ def ended_well(server: Server) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [("sync", False), ("gthread", False), ("gthread", True), ("uvicorn_worker.UvicornWorker", True)],
+    [
+        ("sync", False),
+        ("gthread", False),
+        ("gthread", True),
+        ("uvicorn_worker.UvicornWorker", True),
+    ],
     ids=["sync", "new", "kept", "uvicorn"],
 )
 def test_max_requests_drops_no_request(tmp_path: Path, kind: tuple[str, bool]) -> None:

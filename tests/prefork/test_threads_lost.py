@@ -398,8 +398,8 @@ def test_a_pool_of_processes_works_in_a_worker(pool: str) -> None:
         parent.log = Log()
         parent.threads.processes = True
         parent.before_fork()
-        assert [line for _, line in parent.log.lines if "threads of the master" in line][0].startswith(
-            "threads of the master that each worker starts again:"), parent.log.lines
+        line = next(line for _, line in parent.log.lines if "threads of the master" in line)
+        assert line.startswith("threads of the master that each worker starts again:"), line
         def body():
             parent.start_worker()
             assert ask() not in {{mine, os.getppid()}}

@@ -273,7 +273,9 @@ def _descriptors() -> dict[str, list[int]]:
 def _helpers() -> dict[str, list[int]]:
     """Return the pipes to processes that this one talks with, by identity."""
     found: dict[str, list[int]] = {}
-    for each in pools.instances("subprocess", getattr(sys.modules.get("subprocess"), "Popen", None)):
+    for each in pools.instances(
+        "subprocess", getattr(sys.modules.get("subprocess"), "Popen", None)
+    ):
         with suppress(AttributeError, OSError, ValueError):  # closed, or no pipe
             if each.returncode is None:
                 numbers = [each.stdin.fileno(), each.stdout.fileno()]

@@ -102,8 +102,8 @@ plus_pools_fill(void)
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
 
 #define LARGEST_GAP ((size_t)96 * 1024) /* below the sizes that malloc maps separately */
-#define SMALLEST_GAP ((size_t)24)       /* pymalloc has Python's small blocks, and C libraries ask here */
-#define BLOCK_STEP ((size_t)16)         /* between the sizes of small gaps */
+#define SMALLEST_GAP ((size_t)24)       /* of C libraries: Python's come from pymalloc's pools */
+#define BLOCK_STEP ((size_t)16)
 
 static void *gaps; /* the taken gaps, linked through themselves */
 static Py_ssize_t gaps_bytes;

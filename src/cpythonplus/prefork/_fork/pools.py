@@ -20,8 +20,9 @@ these close it for good:
     psycopg_pool    pool.close(), because a fork loses its threads; each worker opens it again
 
 Libraries with a handler for the forks of multiprocessing (kombu and celery, queues) have it called
-in a server's workers too.  pymongo has a fork handler of its own.  A pool of asyncpg and a session of aiohttp belong to one
-event loop for good: made in a warm-up, they work in no worker.  `before_fork` is for all others.
+in a server's workers too.  pymongo has a fork handler of its own.  A pool of asyncpg and a session
+of aiohttp belong to one event loop for good: made in a warm-up, they work in no worker.
+`before_fork` is for all others.
 """
 
 from __future__ import annotations

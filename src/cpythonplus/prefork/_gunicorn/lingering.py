@@ -37,7 +37,7 @@ LINGERING = ("uvicorn", "aiohttp")
 
 
 class Lingering:
-    """The steps of one worker before its server stops, if `begin` was called, or by max_requests."""
+    """The steps of one worker before its server stops: after `begin`, or after max_requests."""
 
     def __init__(self) -> None:
         self._worker: Any = None
@@ -101,7 +101,7 @@ class Lingering:
     def _has_served_all(self, server: Any) -> bool:
         """Whether the worker leaves because it has served `max_requests`: the servers count too."""
         served: int = getattr(getattr(server, "server_state", None), "total_requests", 0)
-        return max(served, self.requests()) >= self._worker.max_requests
+        return bool(max(served, self.requests()) >= self._worker.max_requests)
 
     async def _linger(self, server: Any, close: Callable[[Any], Any]) -> None:
         cfg = self._worker.cfg

@@ -38,8 +38,8 @@ class HungWorkers:
     def look(self, log: Any, pid: int, *, what: str, served: bool, enough: int) -> None:  # noqa: ANN401
         """Log the library that worker `pid` is in.
 
-        what: "hangs", or "hangs as it starts", for example, before its first answer.  served: whether
-        any worker has answered.  enough: the number in a row after which another line is logged.
+        what: "hangs", or before its first answer "hangs as it starts", for example.  served:
+        whether any worker has answered.  enough: the number in a row that is worth another line.
         """
         threads = native_threads.threads_of(pid)
         # The main thread serves requests, or waits for those that do.
