@@ -104,6 +104,7 @@ plus_pools_fill(void)
 #define LARGEST_GAP ((size_t)96 * 1024) /* below the sizes that malloc maps separately */
 #define SMALLEST_GAP ((size_t)24)       /* of C libraries: Python's come from pymalloc's pools */
 #define BLOCK_STEP ((size_t)16)
+#define LARGEST_CACHED ((size_t)1040) /* a cached block fits one size only */
 
 static void *gaps; /* the taken gaps, linked through themselves */
 static Py_ssize_t gaps_bytes;
@@ -119,7 +120,7 @@ plus_malloc_fill(void)
     Py_ssize_t filled = 0;
 
     for (size_t size = LARGEST_GAP; size >= SMALLEST_GAP;
-         size -= size / 8 > BLOCK_STEP ? size / 8 : BLOCK_STEP) {
+         size -= size > LARGEST_CACHED ? size / 8 : BLOCK_STEP) {
         for (;;) {
             void **block = malloc(size);
 
