@@ -452,6 +452,34 @@ def test_names_that_are_any_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.any_version
+def test_the_heap_of_a_forked_process_is_one() -> None:
+    """A forked process's heap grows in another mapping; a chunk may lie in both."""
+    run_child(
+        """
+        import os
+        from pathlib import Path
+        from cpythonplus.prefork._blame.pages import mappings
+
+        def ends():
+            lines = Path("/proc/self/maps").read_text().splitlines()
+            found = [line.split()[0].split("-") for line in lines if line.endswith("[heap]")]
+            return [(int(start, 16), int(end, 16)) for start, end in found]
+
+        pid = os.fork()
+        if pid == 0:
+            before = ends()[-1][1]
+            kept = [b"x" * (1000 + i % 7) for i in range(20_000)]
+            found = ends()
+            assert found[-1][1] > before
+            heaps = [each for each in mappings(os.getpid()) if each.path == "[heap]"]
+            assert [(each.start, each.end) for each in heaps] == [(found[0][0], found[-1][1])]
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        """
+    )
+
+
+@pytest.mark.any_version
 def test_reserved_memory_is_passed_over() -> None:
     """256 GiB of addresses that nothing was ever written to, but for one page in the middle."""
     no_reserve = 0x4000  # mmap.MAP_NORESERVE from Python 3.13 on

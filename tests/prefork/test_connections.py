@@ -363,6 +363,84 @@ def test_a_channel_to_a_helper_is_a_connection() -> None:
     """)
 
 
+def test_a_file_that_is_read_has_a_position_in_each_worker() -> None:
+    run("""
+        with open("table", "w") as file:
+            file.write("0123456789")
+        connections.begin()
+        table, both = open("table", "rb", buffering=0), open("table", "r+b", buffering=0)
+        gone = open("gone", "w+b", buffering=0)
+        gone.write(b"abc")
+        os.unlink("gone")
+        log, new = open("log", "w"), open("new", "w+")
+        new.write("parent ")
+        new.flush()
+        table.seek(4)
+        gone.seek(1)
+        connections.look("the test")
+        def body():
+            assert table.read(2) == b"45" and gone.read(1) == b"b"
+            both.seek(7)
+            both.write(b"x")
+            for each in (log, new):  # written at their end: one position, or lines were lost
+                each.write("worker ")
+                each.flush()
+        in_worker(connections, body)
+        assert table.read(2) == b"45" and gone.tell() == 1 and both.tell() == 0
+        assert both.read() == b"0123456x89"
+        for each in (log, new):
+            each.write("parent")
+            each.close()
+        assert open("log").read() == "worker parent"
+        assert open("new").read() == "parent worker parent"
+    """)
+
+
+def test_an_flock_on_a_file_that_is_read_is_that_of_one_worker() -> None:
+    run("""
+        import fcntl
+        connections.begin()
+        with open("lock", "a+") as file:
+            connections.look("the test")
+            fcntl.flock(file, fcntl.LOCK_EX)
+            def body():
+                raises(BlockingIOError, fcntl.flock, file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            in_worker(connections, body)
+    """)
+
+
+def test_nobody_but_the_parent_talks_with_its_helper_processes() -> None:
+    run("""
+        import pty, subprocess
+        connections.begin()
+        PIPE, NULL = subprocess.PIPE, subprocess.DEVNULL
+        helper = subprocess.Popen(["cat"], stdin=PIPE, stdout=PIPE, bufsize=0)
+        sink = subprocess.Popen(["cat"], stdin=PIPE, stdout=NULL, bufsize=0)
+        terminal, other = pty.openpty()
+        connections.look("the application")
+        log = Log()
+        connections.tell(log)
+        assert any("pipe to a helper process (opened by the application)" in line
+                   for line in log.lines), log.lines
+        assert any("pseudo-terminal" in line for line in log.lines), log.lines
+        def body():
+            raises(BrokenPipeError, helper.stdin.write, b"worker")
+            assert helper.stdout.read() == b""
+            sink.stdin.write(b"worker")  # nobody answers there
+            raises(BrokenPipeError, os.write, terminal, b"worker")
+            line = socket.socket()
+            connections.begin_again(line.fileno())
+            connections.look("a worker that will fork")
+            again = Log()
+            connections.tell(again)
+            assert again.lines == [], "what is dead need not be cut"
+        in_worker(connections, body)
+        assert helper.communicate(b"parent")[0] == b"parent"
+        sink.communicate()
+        os.close(terminal), os.close(other)
+    """)
+
+
 def test_an_epoll_keeps_what_it_watches_with_events_and_data() -> None:
     run("""
         import ctypes, struct

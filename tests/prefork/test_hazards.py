@@ -399,9 +399,7 @@ def test_a_temporary_directory(tmp_path: Path) -> None:
         prefork.prepare()
         def body():
             assert os.path.isdir(name)
-        # A child's end must not remove the parent's directory, and stock's does: weakref.finalize
-        # compares process numbers? It does not, so neither is promised. What is: dropping it cleans
-        # up.
+        # Dropping it in a child removes it, as on stock.
         pid = os.fork()
         if pid == 0:
             import warnings
@@ -412,6 +410,36 @@ def test_a_temporary_directory(tmp_path: Path) -> None:
         """,
         str(tmp_path),
     )
+
+
+def test_a_workers_end_leaves_directories_and_processes_of_its_parent() -> None:
+    # On stock a child's exit functions remove the directory, and end the process.
+    check("""
+        import multiprocessing, tempfile
+        from cpythonplus.prefork import Options
+        from cpythonplus.prefork._engine import Engine
+        multiprocessing.set_start_method("fork")
+        holder = tempfile.TemporaryDirectory()
+        reading, writing = os.pipe()
+        helper = multiprocessing.Process(target=os.read, args=(reading, 1), daemon=True)
+        helper.start()
+        parent = Engine(Options(gil=False))
+        parent.before_fork()
+        own = []
+        def body():
+            parent.start_worker()
+            own.append(tempfile.TemporaryDirectory())
+            os.write(result, own[0].name.encode())
+        answer, result = os.pipe()
+        in_child(body)
+        assert os.path.isdir(holder.name)
+        assert not os.path.exists(os.read(answer, 1000)), "its own is removed"
+        helper.join(0)
+        assert helper.is_alive()
+        os.write(writing, b"x")
+        helper.join(60)
+        assert helper.exitcode == 0
+    """)
 
 
 def test_locks_held() -> None:

@@ -269,6 +269,30 @@ def test_proxies_of_a_manager_connect_again() -> None:
     """)
 
 
+@pytest.mark.any_version
+def test_handlers_for_forks_of_multiprocessing_are_called_in_workers(tmp_path: Path) -> None:
+    """A queue's thread is lost else; kombu closes the connections that its pools have given out."""
+    app = """
+        import multiprocessing, os
+        from multiprocessing.util import register_after_fork
+        class Library:
+            pid = 0
+        library, queue = Library(), multiprocessing.Queue()
+        register_after_fork(library, lambda it: setattr(it, "pid", os.getpid()))
+        queue.put("at import")
+        assert queue.get(timeout=60) == "at import"
+        def app(environ, start_response):
+            queue.put("from a worker")
+            got = queue.get(timeout=20)
+            body = f"{got} {library.pid == os.getpid()}".encode()
+            start_response("200 OK", [("Content-Length", str(len(body)))])
+            return [body]
+    """
+    with running(tmp_path, app=app) as server:
+        assert server.get() == "from a worker True"
+        assert server.stop() == 0
+
+
 def test_one_pool_that_cannot_be_closed_keeps_no_other_open() -> None:
     said = run("""
         import types

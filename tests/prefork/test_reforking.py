@@ -112,6 +112,40 @@ def test_gunicorns_signals_go_on_working(tmp_path: Path) -> None:
         assert server.nothing_left()
 
 
+CONNECTED = """
+    import os, socket
+    listener = socket.create_server(("127.0.0.1", 0))
+    kept = []
+    def app(environ, start_response):
+        if not kept:
+            kept.append(socket.create_connection(listener.getsockname()))
+        body = str(os.getpid()).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+"""
+
+
+def test_what_requests_have_connected_is_told_once_by_the_mold(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, app=CONNECTED) as server:
+        with Clients(server) as clients:
+            until(lambda: generation(server) >= 2 or clients.failures, "two molds")
+        assert clients.failures == []
+        told = re.findall(r"cut in the workers: TCP .* \(opened by (.*?)\)", server.output())
+        assert told == ["the requests that this worker has served"]  # later ones: it is dead
+        assert server.stop() == 0, server.output()
+
+
+def test_the_gain_is_told_once(tmp_path: Path) -> None:
+    with running(tmp_path, *REFORK, app=FIRST) as server:
+        with Clients(server) as clients:
+            line = "with reforking, and took"
+            until(lambda: line in server.output() or clients.failures, "the line")
+            until(lambda: generation(server) >= 2 or clients.failures, "a second mold")
+        assert clients.failures == []
+        assert server.output().count(line) == 1
+        assert server.stop() == 0, server.output()
+
+
 def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -> None:
     words = ("--workers", "2", "--refork", "--refork-after", "30", "--max-requests", "200")
     with running(tmp_path, *words, app=FIRST) as server:

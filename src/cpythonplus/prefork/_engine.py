@@ -40,6 +40,7 @@ from cpythonplus.prefork._fork.connections import Connections
 from cpythonplus.prefork._fork.importing import settle_imports
 from cpythonplus.prefork._fork.lost_threads import LostThreads, restart
 from cpythonplus.prefork._fork.preparing import Budget, statistics
+from cpythonplus.prefork._fork.temporaries import disown
 from cpythonplus.prefork._guarding import Guard
 from cpythonplus.prefork._limits.recycling import Recycler
 from cpythonplus.prefork._options import Options, log
@@ -317,6 +318,7 @@ class Engine:
 
     def reopen(self) -> None:
         """Open pools, connect logs and start threads that do not do so by themselves."""
+        disown()
         pools.reopen(self.log)
         restart(self.log)
         pools.reconnect_logs(self.log)

@@ -8,7 +8,7 @@ import os
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -56,14 +56,22 @@ class Mapping:
 
 
 def mappings(pid: int) -> list[Mapping]:
-    """Return the mappings of a process by rising address.
+    """Return the mappings of a process by rising address; the heap is one.
 
     Raises ProcessLookupError and PermissionError with a sentence that says so.
     """
     lines = _lines(pid, "maps")
     if not lines:  # ended and not waited for, or a thread of the kernel
         raise ProcessLookupError(f"there is no running process {pid}")
-    return [_mapping(line) for line in lines]
+    found: list[Mapping] = []
+    for each in map(_mapping, lines):
+        before = found[-1] if found else each
+        if each.path == before.path == "[heap]" and each.start == before.end:
+            # The kernel does not join what a forked process adds to the heap with what was there.
+            found[-1] = replace(before, end=each.end)
+        else:
+            found.append(each)
+    return found
 
 
 def _mapping(line: str) -> Mapping:

@@ -20,11 +20,15 @@ number, and may close it without harm.
     process                            kafka, `signal.set_wakeup_fd`); a dead one would wake it for
                                        ever
     other pairs                        a dead socket: a helper process may have the other end too
-    epoll, eventfd, timerfd, inotify   a new one with the same state: see `renewing`
+    the pipes of a `subprocess.Popen`  a dead socket, if both its input and its output are pipes: so
+                                       programs talk with a helper process.  Likewise
+                                       pseudo-terminals
+    epoll, eventfd, timerfd, inotify,  a new one with the same state: see `renewing`
+    files
 
 Left alone are descriptors that were open at `begin`, sockets that listen or are not connected (the
-server's own), netlink sockets, pipes, files, and signalfd, which shows each process its own
-signals.  Programs share pipes on purpose: with loggers, with multiprocessing's queues.
+server's own), netlink sockets, other pipes, and signalfd, which shows each process its own signals.
+Programs share pipes on purpose: with loggers, with multiprocessing's queues.
 
 The inode identifies a socket.  If another thread closes a number and opens it again, that is a
 different socket.  epoll and the like have one inode together: there the number identifies.
@@ -45,16 +49,18 @@ import fcntl
 import os
 import socket
 import struct
+import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from cpythonplus.prefork._fork import renewing
+from cpythonplus.prefork._fork import pools, renewing
 
 __all__ = ["Connections"]
 
 _FOLDER = "/proc/self/fd"
 _SOCKET = "socket:["
+_PIPE = "pipe:["
 _STREAMS = frozenset({socket.SOCK_STREAM, socket.SOCK_SEQPACKET})
 _TCP_CONNECTING = 2  # TCP_SYN_SENT
 _WAKING = "pair of sockets that wakes"
@@ -119,6 +125,8 @@ class Connections:
     _told: set[str] = field(default_factory=set)
     _kept: dict[int, str] = field(default_factory=dict)
     """The dead socket's number and the two spare ones, with their identities."""
+    _inherited_dead: str = ""
+    """The dead socket on the numbers that were cut in this process."""
 
     # ---- in the parent --------------------------------------------------------------------------
 
@@ -143,14 +151,15 @@ class Connections:
         self._found.clear()
         self._kept.clear()
         self.begin()
-        self._before = self._first | {_identity(mine), *self._kept.values()}
+        own = {_identity(mine), self._inherited_dead, *self._kept.values()}
+        self._before = self._first | own
 
     def look(self, origin: str) -> None:
         """Note new descriptors, as opened by `origin`; raises OSError."""
         if self._before is None:
             return
         self._pid = os.getpid()
-        now = _descriptors()
+        now = _descriptors() | self._talks()
         for gone in self._found.keys() - now.keys():
             del self._found[gone]
         for identity in now.keys() - self._before - self._found.keys():
@@ -159,7 +168,7 @@ class Connections:
 
     def tell(self, log: Any) -> None:  # noqa: ANN401  # what a Guard has
         """Log each connection that will be cut, and its origin, once.  Raises OSError."""
-        now = _descriptors() if self._found else {}
+        now = _descriptors() | self._talks() if self._found else {}
         for each in [self._found[identity] for identity in self._found.keys() & now.keys()]:
             line = f"{each.text} (opened by {each.origin})"
             if not each.text or line in self._told:
@@ -173,6 +182,10 @@ class Connections:
                     " Close it in a function given to cpythonplus.prefork.before_fork",
                     line,
                 )
+
+    def _talks(self) -> dict[str, list[int]]:
+        """Return the pipes to helpers of a server's application; other programs may share them."""
+        return _helpers() if self.whole else {}
 
     # ---- in a worker ----------------------------------------------------------------------------
 
@@ -191,7 +204,7 @@ class Connections:
         for each in spares:
             with suppress(OSError):
                 os.close(each)
-        now = _descriptors()
+        now = _descriptors() | self._talks()
         chosen = {
             identity: numbers
             for identity, numbers in now.items()
@@ -210,6 +223,10 @@ class Connections:
             os.close(spare)
         _cut_sockets({each: chosen[each] for each in chosen if each.startswith(_SOCKET)}, dead)
         renewing.renew(states, dead)
+        self._inherited_dead = _identity(dead)
+        for identity, numbers in chosen.items():
+            if identity.startswith(_PIPE):
+                _put(dead, numbers, keep=True)
         os.close(dead)
 
 
@@ -249,9 +266,22 @@ def _descriptors() -> dict[str, list[int]]:
             link = _identity(int(name))
             if link.startswith(_SOCKET):
                 found.setdefault(link, []).append(int(name))
-            elif renewing.kind(link):
+            elif renewing.is_renewed(link, int(name)):
                 found[f"{link} {name}"] = [int(name)]
     return found
+
+
+def _helpers() -> dict[str, list[int]]:
+    """Return the pipes to processes that this one talks with, by identity."""
+    found: dict[str, list[int]] = {}
+    for each in pools.instances(
+        "subprocess", getattr(sys.modules.get("subprocess"), "Popen", None)
+    ):
+        with suppress(AttributeError, OSError, ValueError):  # closed, or no pipe
+            if each.returncode is None:
+                numbers = [each.stdin.fileno(), each.stdout.fileno()]
+                found |= {f"{_identity(number)} {number}": [number] for number in numbers}
+    return {each: numbers for each, numbers in found.items() if each.startswith(_PIPE)}
 
 
 def _is_inherited(identity: str, number: int) -> bool:
@@ -275,7 +305,11 @@ def _is(number: int, identity: str) -> bool:
 
 def _described(identity: str, now: dict[str, list[int]]) -> str:
     """Return the descriptor's name in the log; empty for sockets that stay, and for datagrams."""
+    if identity.startswith(_PIPE):
+        return "pipe to a helper process"
     kind = renewing.kind(identity)
+    if kind == renewing.FILE:
+        return ""
     if kind:
         renewing.load()
         return kind

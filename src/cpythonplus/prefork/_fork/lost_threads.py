@@ -9,6 +9,9 @@ its pid: OpenBLAS, OpenTelemetry, datadog, trytond.  Some are started again here
 next needs them:
 
     ThreadPoolExecutor  it would count on its lost threads, and never run its jobs
+    ProcessPoolExecutor, multiprocessing's pools
+                        their threads hand the jobs out; a server's worker gets processes of its
+                        own.  Not a child of any other program: that may be a process of the pool
     QueueListener       no thread would take records out of its queue; not if that is one of
                         multiprocessing, whose records the parent's thread takes
     sentry_sdk          its next thread would miss the wake-up: a lost one still waits
@@ -61,7 +64,7 @@ def is_ours(thread: Thread) -> bool:
 
 def lost() -> list[Thread]:
     """Return the threads of this process that no child has, neither by themselves nor renewed."""
-    restarted = _restarted()
+    restarted = _restarted(processes=True)
     return [
         each
         for each in native_threads.threads_of()
@@ -70,9 +73,13 @@ def lost() -> list[Thread]:
 
 
 class LostThreads:
-    """The threads of this process that were named already; made and used in the parent."""
+    """The threads of this process that were named already; made and used in the parent.
+
+    processes: whether workers get new processes for the parent's pools of processes.
+    """
 
     def __init__(self) -> None:
+        self.processes = False
         self._told: set[str] = set()
 
     def end(self, log: Any, advice: str | None) -> None:  # noqa: ANN401  # what a Guard has
@@ -98,7 +105,7 @@ class LostThreads:
                     " OMP_NUM_THREADS=1, or do not warm up what computes.",
                     path,
                 )
-        restarted = _restarted()
+        restarted = _restarted(processes=self.processes)
         kinds: Counter[str] = Counter()
         back: Counter[str] = Counter()
         for each in threads:
@@ -145,6 +152,43 @@ def _renew_executor(executor: Any) -> None:  # noqa: ANN401
     executor._threads = set()  # noqa: SLF001
 
 
+def _process_executors_threads(executor: Any) -> list[Any]:  # noqa: ANN401
+    manager = executor._executor_manager_thread  # noqa: SLF001
+    if manager is None or executor._shutdown_thread:  # noqa: SLF001
+        return []
+    feeder = executor._call_queue._thread  # noqa: SLF001
+    return [manager] if feeder is None else [manager, feeder]
+
+
+def _renew_process_executor(executor: Any) -> None:  # noqa: ANN401
+    options: dict[str, Any] = {}
+    if getattr(executor, "_max_tasks_per_child", None) is not None:
+        options["max_tasks_per_child"] = executor._max_tasks_per_child  # noqa: SLF001
+    sys.modules["concurrent.futures.process"].ProcessPoolExecutor.__init__(
+        executor,
+        executor._max_workers,  # noqa: SLF001
+        executor._mp_context,  # noqa: SLF001
+        executor._initializer,  # noqa: SLF001
+        executor._initargs,  # noqa: SLF001
+        **options,
+    )
+
+
+def _pools_threads(pool: Any) -> list[Any]:  # noqa: ANN401
+    handlers = [pool._worker_handler, pool._task_handler, pool._result_handler]  # noqa: SLF001
+    threads = [*handlers, *(each for each in pool._pool if hasattr(each, "native_id"))]  # noqa: SLF001
+    return [each for each in threads if each.native_id is not None]
+
+
+def _renew_pool(pool: Any) -> None:  # noqa: ANN401
+    module: Any = sys.modules["multiprocessing.pool"]
+    common = (pool._processes, pool._initializer, pool._initargs)  # noqa: SLF001
+    if isinstance(pool, module.ThreadPool):
+        module.ThreadPool.__init__(pool, *common)
+    else:
+        module.Pool.__init__(pool, *common, pool._maxtasksperchild, pool._ctx)  # noqa: SLF001
+
+
 def _listeners_threads(listener: Any) -> list[Any]:  # noqa: ANN401
     thread = listener._thread  # noqa: SLF001
     return [thread] if thread is not None and _is_local(listener.queue) else []
@@ -187,14 +231,22 @@ _LIBRARIES: dict[str, tuple[str, str, Callable[[Any], list[Any]], Callable[[Any]
         _executors_threads,
         _renew_executor,
     ),
+    "process executors": (
+        "concurrent.futures.process",
+        "ProcessPoolExecutor",
+        _process_executors_threads,
+        _renew_process_executor,
+    ),
+    "pools of multiprocessing": ("multiprocessing.pool", "Pool", _pools_threads, _renew_pool),
     "QueueListener": ("logging.handlers", "QueueListener", _listeners_threads, _renew_listener),
     "Sentry": ("sentry_sdk.worker", "BackgroundWorker", _sentrys_threads, _renew_sentry),
 }
+_OF_PROCESSES = {"process executors", "pools of multiprocessing"}
 _renewing: list[tuple[str, weakref.ref[Any]]] = []
 """Objects with threads in the parent, by library: a worker renews them."""
 
 
-def _restarted() -> set[int | None]:
+def _restarted(*, processes: bool) -> set[int | None]:
     """Note the objects that a worker has to renew; return the numbers of their threads."""
     targets = {each.native_id: getattr(each, "_target", None) for each in threading.enumerate()}
     tids = {
@@ -204,6 +256,8 @@ def _restarted() -> set[int | None]:
     }
     _renewing.clear()
     for name, (module, class_name, threads, _) in _LIBRARIES.items():
+        if name in _OF_PROCESSES and not processes:
+            continue
         for each in pools.instances(name, getattr(sys.modules.get(module), class_name, None)):
             with suppress(AttributeError):  # not initialised, or an unknown version of the library
                 found = [thread.native_id for thread in threads(each) if thread.is_alive()]

@@ -103,7 +103,9 @@ plus_pools_fill(void)
 #if defined(__GLIBC__) && (__GLIBC__ > 2 || __GLIBC_MINOR__ >= 33) /* mallinfo2 */
 
 #define LARGEST_GAP ((size_t)96 * 1024) /* below the sizes that malloc maps separately */
-#define SMALLEST_GAP ((size_t)528)      /* smaller blocks come from pymalloc's pools */
+#define SMALLEST_GAP ((size_t)24)       /* of C libraries: Python's come from pymalloc's pools */
+#define BLOCK_STEP ((size_t)16)
+#define LARGEST_CACHED ((size_t)1040) /* a cached block fits one size only */
 
 static void *gaps; /* the taken gaps, linked through themselves */
 static Py_ssize_t gaps_bytes;
@@ -118,7 +120,8 @@ plus_malloc_fill(void)
     void *before = gaps;
     Py_ssize_t filled = 0;
 
-    for (size_t size = LARGEST_GAP; size >= SMALLEST_GAP; size -= size / 8) {
+    for (size_t size = LARGEST_GAP; size >= SMALLEST_GAP;
+         size -= size > LARGEST_CACHED ? size / 8 : BLOCK_STEP) {
         for (;;) {
             void **block = malloc(size);
 

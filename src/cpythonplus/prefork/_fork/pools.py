@@ -19,8 +19,10 @@ these close it for good:
     multiprocessing the connection of this thread to a Manager; a proxy opens another one
     psycopg_pool    pool.close(), because a fork loses its threads; each worker opens it again
 
-pymongo has a fork handler of its own.  A pool of asyncpg and a session of aiohttp belong to one
-event loop for good: made in a warm-up, they work in no worker.  `before_fork` is for all others.
+Libraries with a handler for the forks of multiprocessing (kombu and celery, queues) have it called
+in a server's workers too.  pymongo has a fork handler of its own.  A pool of asyncpg and a session
+of aiohttp belong to one event loop for good: made in a warm-up, they work in no worker.
+`before_fork` is for all others.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "before_fork",
+    "call_after_fork",
     "call_before_fork",
     "close_known",
     "instances",
@@ -79,6 +82,14 @@ def call_before_fork(log: Any) -> None:  # noqa: ANN401  # what a Guard has
         name = getattr(callback, "__qualname__", repr(callback))
         with Guard(log, f"{name}, which was given to before_fork,"):
             callback()
+
+
+def call_after_fork(log: Any) -> None:  # noqa: ANN401  # what a Guard has
+    """Call, in a worker, what libraries have registered for multiprocessing's children."""
+    with Guard(log, "calling multiprocessing's fork handlers", catch=Exception):
+        call = getattr(sys.modules.get("multiprocessing.util"), "_run_after_forkers", None)
+        if call is not None:
+            call()
 
 
 def close_known(log: Any, *, warmed: bool, whole: bool) -> str:  # noqa: ANN401  # what a Guard has

@@ -1,8 +1,10 @@
-"""Renewing descriptors without a peer in a worker: epoll, eventfd, timerfd, inotify.
+"""Renewing descriptors without a peer in a worker: epoll, eventfd, timerfd, inotify, files.
 
 A fork copies the number, not the object behind it.  A shared epoll watches the *parent's* sockets,
 and wakes every worker for a connection that one of them has added.  If one worker reads from a
-shared eventfd or timerfd, the others miss the event.
+shared eventfd or timerfd, the others miss the event.  A shared file has one position: a worker that
+has sought its record reads another one, if a second worker has sought meanwhile (an archive, a
+table of records).
 
 A new descriptor gets the state of the old one, as /proc/self/fdinfo shows it:
 
@@ -12,6 +14,9 @@ A new descriptor gets the state of the old one, as /proc/self/fdinfo shows it:
     eventfd   its count
     timerfd   the time left, and the interval
     inotify   nothing: the kernel does not show paths, and the thread that reads it is not here
+    file      the same file, opened again, at the same position.  Not a file that is written at its
+              end, a log for example: workers with positions of their own would overwrite each
+              other's lines.  So an flock on such a file still is that of all workers
 
 A library with a fork handler of its own (gRPC) may have made new ones under the same numbers by
 now, which its threads wait for already.  Those are not touched: see `is_inherited`.
@@ -29,20 +34,37 @@ from __future__ import annotations
 import errno
 import os
 import platform
+import stat
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["NAMES", "TASKS", "State", "is_inherited", "kind", "load", "read", "renew"]
+__all__ = [
+    "FILE",
+    "NAMES",
+    "TASKS",
+    "State",
+    "is_inherited",
+    "is_renewed",
+    "kind",
+    "load",
+    "read",
+    "renew",
+]
 
 NAMES = ("epoll", "eventfd", "timerfd", "inotify")
+FILE = "file"
+_TERMINAL = "pseudo-terminal"
 _LINKS = {
     "anon_inode:[eventpoll]": "epoll",
     "anon_inode:[eventfd]": "eventfd",
     "anon_inode:[timerfd]": "timerfd",
     "anon_inode:inotify": "inotify",
+    "/dev/ptmx": _TERMINAL,
+    "/dev/pts/ptmx": _TERMINAL,
 }
+_KEPT_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK | os.O_SYNC | os.O_DIRECT | os.O_NOATIME
 _EPOLL_CTL_ADD = 1
 _SYS_KCMP = {"x86_64": 312, "aarch64": 272}.get(platform.machine(), -1)
 _KCMP_FILE = 0
@@ -60,6 +82,7 @@ class State:
     values: the lines of fdinfo.  watches: of an epoll, (number, struct epoll_event).
     """
 
+    number: int
     kind: str
     flags: int
     values: dict[str, str]
@@ -67,8 +90,14 @@ class State:
 
 
 def kind(link: str) -> str:
-    """Return the name, one of NAMES, for a link in /proc/self/fd; "" if it is another one."""
-    return _LINKS.get(link.partition(" ")[0], "")
+    """Return the name for a link in /proc/self/fd that `renew` knows; "" if it is another one."""
+    return _LINKS.get(link.partition(" ")[0], "") or (FILE if link.startswith("/") else "")
+
+
+def is_renewed(link: str, number: int) -> bool:
+    """Whether `renew` knows what is behind a number; devices and folders are no files."""
+    name = kind(link)
+    return bool(name) and (name != FILE or stat.S_ISREG(os.fstat(number).st_mode))
 
 
 def load() -> None:
@@ -105,7 +134,7 @@ def read(name: str, number: int) -> State:
             if first == "tfd" and _is_watched(int(words[1]), words):
                 event = struct.pack(_EVENT, int(words[3], 16), int(words[5], 16))
                 watches.append((int(words[1]), event))
-    return State(name, int(values.get("flags", "0"), 8), values, tuple(watches))
+    return State(number, name, int(values.get("flags", "0"), 8), values, tuple(watches))
 
 
 def _is_watched(number: int, words: list[str]) -> bool:
@@ -123,6 +152,8 @@ def renew(states: dict[int, State], dead: int) -> None:
         new = -1
         with suppress(OSError, KeyError, ValueError, AttributeError):
             new = _MAKE[state.kind](state)
+        if new < 0 and state.kind == FILE:
+            continue  # it stays shared
         os.dup2(new if new >= 0 else dead, number, inheritable=os.get_inheritable(number))
         if new >= 0:
             os.close(new)
@@ -162,4 +193,24 @@ def _inotify(state: State) -> int:
     return new
 
 
-_MAKE = {"epoll": _epoll, "eventfd": _eventfd, "timerfd": _timerfd, "inotify": _inotify}
+def _file(state: State) -> int:
+    """Return a file with a position of its own, -1 for one that is written at its end."""
+    access, position = state.flags & os.O_ACCMODE, int(state.values["pos"])
+    if access == os.O_WRONLY:
+        return -1
+    if access == os.O_RDWR and not state.flags & os.O_APPEND:
+        size = os.fstat(state.number).st_size
+        if 0 < size <= position:
+            return -1
+    new = os.open(f"/proc/self/fd/{state.number}", state.flags & _KEPT_FLAGS)
+    os.lseek(new, position, os.SEEK_SET)
+    return new
+
+
+_MAKE = {
+    "epoll": _epoll,
+    "eventfd": _eventfd,
+    "timerfd": _timerfd,
+    "inotify": _inotify,
+    FILE: _file,
+}

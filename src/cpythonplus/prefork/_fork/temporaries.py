@@ -10,20 +10,22 @@ the pid is noted when it is made, once this module is imported.  Rejected: listi
 objects right after the fork.  On 3.11 that writes to every object, and a child that ends by
 `fast_exit` need not have told us of its beginning.
 
-Temporary directories are deleted by an exit function (`weakref.finalize`), and other temporary
-files have no name.
+Temporary directories are deleted by an exit function (`weakref.finalize`), also at the end of a
+child, while its parent and the other children use them.  `disown` leaves those to their maker.
+Other temporary files have no name.
 """
 
 import atexit
 import functools
 import gc
 import os
+import sys
 import tempfile
 import weakref
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["delete_own"]
+__all__ = ["delete_own", "disown"]
 
 # The pid of each object's maker; read and written under the GIL, by one operation at a time.
 _noted: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
@@ -42,6 +44,21 @@ def delete_own() -> None:
             continue
         with suppress(OSError):
             os.unlink(closer.name)  # noqa: PTH108  # any kind of name
+
+
+def disown() -> None:
+    """Leave to the parent, in a child, what the child's exit functions would end; raises nothing.
+
+    That is temporary directories, and daemonic processes of multiprocessing.
+    """
+    kind: Any = tempfile.TemporaryDirectory
+    with suppress(AttributeError, RuntimeError):  # another version; a thread adds one meanwhile
+        delete = kind._cleanup.__func__  # noqa: SLF001
+        for each in weakref.finalize._registry.values():  # type: ignore[attr-defined]  # noqa: SLF001
+            if getattr(each.func, "__func__", None) is delete:
+                each.atexit = False
+    with suppress(AttributeError, KeyError):
+        sys.modules["multiprocessing.process"]._children.clear()  # noqa: SLF001
 
 
 def _delete_at_end() -> None:

@@ -37,7 +37,7 @@ LINGERING = ("uvicorn", "aiohttp")
 
 
 class Lingering:
-    """The steps of one worker before its server stops, if `begin` was called."""
+    """The steps of one worker before its server stops: after `begin`, or after max_requests."""
 
     def __init__(self) -> None:
         self._worker: Any = None
@@ -91,12 +91,17 @@ class Lingering:
     def _before(self, stop: Any, close: Callable[[Any], Any]) -> Any:
         @functools.wraps(stop)
         async def lingering(server: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._begun:
+            if self._begun or self._has_served_all(server):
                 self._begun = False
                 await self._linger(server, close)
             return await stop(server, *args, **kwargs)
 
         return lingering
+
+    def _has_served_all(self, server: Any) -> bool:
+        """Whether the worker leaves because it has served `max_requests`: the servers count too."""
+        served: int = getattr(getattr(server, "server_state", None), "total_requests", 0)
+        return bool(max(served, self.requests()) >= self._worker.max_requests)
 
     async def _linger(self, server: Any, close: Callable[[Any], Any]) -> None:
         cfg = self._worker.cfg

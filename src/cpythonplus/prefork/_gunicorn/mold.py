@@ -202,6 +202,7 @@ def _prepare(service: Service, server: Any) -> str:
     server.WORKERS.clear()
     service.forget_worker()
     why = service.problem_again(server)
+    service.note_opened("the requests that this worker has served")  # told here, not in each helper
     service.close_connections(known=True)
     service.end_threads(tell=False)  # here, for each helper is forked from this process
     why = why or _unfit(service.generation)

@@ -31,7 +31,7 @@ from gunicorn.errors import HaltServer
 
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus.prefork._applications import comes_from
-from cpythonplus.prefork._blame.sharing import private_bytes
+from cpythonplus.prefork._blame.sharing import private_bytes, process_memory
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._guarding import tell
 from cpythonplus.prefork._gunicorn.forks import Fork
@@ -151,6 +151,8 @@ class Reforking:
     _count: int = 0  # of all generations so far
     _measured_at: float = 0.0
     _private_bytes: int = 0  # of a worker, when its generation began
+    _before_bytes: int = 0  # of the whole server before it reforked, until the gain is told
+    _before_requests: int = 0  # of the worker with the most, at that time
 
     def begin(self) -> None:
         """Make the kernel give orphaned descendants to the master; OSError."""
@@ -168,8 +170,10 @@ class Reforking:
                 self._advance(server, each)
         self._follow_loader(server)
         self._follow(server)
-        if self._chosen is None and not self._renew(server) and self._is_time(server):
-            self._choose(server)
+        if self._chosen is None and not self._renew(server):
+            self._tell_gain(server)
+            if self._is_time(server):
+                self._choose(server)
 
     def generation_of(self, age: int) -> int:
         """Return the generation of a worker."""
@@ -370,8 +374,36 @@ class Reforking:
             self._private_bytes = mean
         return mean > self._private_bytes + _GROWN_BYTES
 
+    def _tell_gain(self, server: Any) -> None:
+        """Log once what the first reforking has gained, after as many requests as before it.
+
+        A small application may not gain what the mold and the loader take.
+        """
+        served = max(self._requests(server).values(), default=0)
+        if self._reforks != 1 or not self._before_bytes or served < self._before_requests:
+            return
+        before, self._before_bytes = self._before_bytes, 0
+        now = self._total_bytes(server)
+        if now:
+            server.log.info(
+                "the server takes %s with reforking, and took %s before%s",
+                format_size(now),
+                format_size(before),
+                "" if now < before else ": --refork does not pay here",
+            )
+
+    def _total_bytes(self, server: Any) -> int:
+        """Return the memory of all processes, shared pages counted once; 0 if it is unknown."""
+        with suppress(OSError, RuntimeError):
+            pids = [os.getpid(), *server.WORKERS, *self.molds().values()]
+            return sum(process_memory(each).proportional_bytes for each in pids)
+        return 0
+
     def _choose(self, server: Any) -> None:
         requests = self._requests(server)
+        if not self._reforks:
+            self._before_bytes = self._total_bytes(server)
+            self._before_requests = max(requests.values(), default=0)
         pid = max(server.WORKERS, key=lambda each: requests.get(each, 0))
         age = server.WORKERS[pid].age
         if not self.service.ask(age, "mold", self._reforks + 1):

@@ -51,6 +51,7 @@ from cpythonplus.prefork._applications import (
 from cpythonplus.prefork._board import metrics
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._engine import Engine
+from cpythonplus.prefork._fork import pools
 from cpythonplus.prefork._fork.early_signals import EarlySignals
 from cpythonplus.prefork._fork.exiting import is_awaited
 from cpythonplus.prefork._guarding import Guard, in_one_line
@@ -114,7 +115,7 @@ class Service(Engine):
         self._other_end: Channel | None = None  # of the worker that is forked now
         self._forking = 0  # the thread that forks a worker now
         # All connections that this process opens from now on are cut in its workers.
-        self.connections.whole = True
+        self.connections.whole = self.threads.processes = True
         super().note_open()
         os.register_at_fork(after_in_child=self._after_fork)
         self._hung = HungWorkers()
@@ -444,11 +445,15 @@ class Service(Engine):
         """Log the place where a worker hangs before it is killed."""
         rows = self.board.snapshot().workers if self.board is not None else ()
         requests = {row.pid: row.requests for row in rows}
+        worker = server.WORKERS.get(pid)
+        what = "hangs in its first request" if requests.get(pid) == 0 else "hangs"
+        if worker is not None and "ready" not in self.said(worker.age):
+            what = "hangs as it starts"
         self._hung.look(
             server.log,
             pid,
+            what=what,
             served=any(requests.values()),
-            first=requests.get(pid) == 0,
             enough=2 * server.num_workers,
         )
 
@@ -511,6 +516,7 @@ class Service(Engine):
         """Begin as a worker."""
         self.signals.keep()
         molding.wait_for_parent(worker)
+        pools.call_after_fork(self.log)
         self.reopen()
         if self.options.fast_exit:
             prefork.child()

@@ -27,35 +27,37 @@ _TURN_NS = 10**9
 
 
 class HungWorkers:
-    """The workers of a master that hung in their first request, one after another."""
+    """The workers of a master that hung before their first answer, one after another."""
 
     def __init__(self) -> None:
-        self.in_a_row = 0
-        """The number since a worker last served a request."""
+        self._in_a_row = 0
+        """The number that hung at one place since a worker last answered."""
+        self._place = ""
         self._seen: dict[int, tuple[int, int]] = {}  # last check, and when it was seen
 
-    def look(self, log: Any, pid: int, *, served: bool, first: bool, enough: int) -> None:  # noqa: ANN401
+    def look(self, log: Any, pid: int, *, what: str, served: bool, enough: int) -> None:  # noqa: ANN401
         """Log the library that worker `pid` is in.
 
-        served: whether another worker has answered a request.  first: whether this one has not.
-        enough: the number in a row after which another line is logged.
+        what: "hangs", or before its first answer "hangs as it starts", for example.  served:
+        whether any worker has answered.  enough: the number in a row that is worth another line.
         """
         threads = native_threads.threads_of(pid)
         # The main thread serves requests, or waits for those that do.
         threads.sort(key=lambda each: each.tid != pid)
         library = next((each.path for each in threads if each.library), "")
         where = f"in {library}" if library else "in Python or the C library"
-        what = "hangs in its first request" if first else "hangs"
         log.warning("worker %d %s, %s", pid, what, where)
-        self.in_a_row = 0 if served or not first else self.in_a_row + 1
-        if self.in_a_row and self.in_a_row % enough == 0:
+        # A worker that is only slow to start, on a busy machine, is in no library.
+        before, self._place = self._place, "" if served or what == "hangs" else f"{what}, {where}"
+        self._in_a_row = self._in_a_row + 1 if self._place == before else 1
+        if self._place and self._in_a_row % enough == 0:
             log.error(
-                "the last %d workers have hung in their first request, %s, and new ones will:"
+                "each of the last %d workers %s, and new ones will:"
                 " threads or locks from before the fork are missing in them. Set OMP_NUM_THREADS=1"
                 " if that is OpenMP; else do without the warm-up, or load the library in a"
                 " post_fork hook.",
-                self.in_a_row,
-                where,
+                self._in_a_row,
+                self._place,
             )
 
     def passed(self, pid: int, looked_ns: int, options: Options) -> str:
