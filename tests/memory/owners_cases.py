@@ -589,6 +589,23 @@ class TestNothingIsChanged:
 
 
 class TestHeldByCCode:
+    @of_rss
+    def test_objects_with_memory_of_c_code(self) -> None:
+        out = run_child(
+            """
+            import zlib
+            from cpythonplus import memory
+
+            streams = {}
+            with memory.growth() as found:
+                for number in range(20):
+                    streams[number] = zlib.compressobj()
+            rows = [each for each in found.result.classes if each.type == "zlib.Compress"]
+            print([(row.objects, row.is_native, row.where[0].path) for row in rows])
+            """
+        ).out
+        assert out == "[(20, True, '__main__.streams[...]')]\n"
+
     def test_it_is_told_by_what_it_executes_or_has(self) -> None:
         out = run_child(
             """
@@ -739,6 +756,62 @@ class TestHeldByCCode:
             env=child_environment(PYMALLOC),
         ).out
         assert out == "[('nothing on the heap refers to them', True)]\n"
+
+    @of_rss
+    @pytest.mark.parametrize(
+        ("made", "kind", "least"),
+        [
+            ("bytes(2000)", "bytes", 2000),
+            ("f'{number} ' + 'x' * 700", "str", 700),
+        ],
+    )
+    def test_large_ones_are_blocks_of_malloc(self, made: str, kind: str, least: int) -> None:
+        """They are no memory of C code, and what was freed meanwhile is not among them."""
+        out = run_child(
+            f"""
+            import ctypes
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            with memory.growth() as found:
+                freed = [{made} for number in range(300)]
+                for number in range(300):
+                    hold({made})
+                del freed[:200]
+            [row] = [each for each in found.result.owners if each.name.endswith(" x {kind}")]
+            print(row.type, row.entries - row.entries_before)
+            print(300 * {least} <= row.amount_bytes < 330 * {least + 100})
+            more = found.result.c_heap_bytes - found.result.c_heap_before_bytes
+            print(more < 100 * {least})
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "nothing on the heap refers to them 300\nTrue\nTrue\n"
+
+    @of_rss
+    def test_a_lost_dict_stands_for_what_is_in_it(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            import gc
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            gc.collect()
+            with memory.growth() as found:
+                for number in range(5000):
+                    hold({f"a key {number}": number + 1.5})
+                gc.collect()
+            lost = ("nothing on the heap refers to them", "held by C code")
+            for row in found.result.owners:
+                if row.type in lost:
+                    print(row.name.partition(" x ")[2], row.entries - row.entries_before >= 5000)
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "dict True\n"
 
     @of_rss
     def test_ways_that_are_spelled_alike_are_one(self) -> None:
@@ -970,8 +1043,8 @@ class TestText:
         ("kind", "more", "told"),
         [
             ("str", 900, "CPython 3.12.0 to 3.12.6 never frees such a string"),
-            ("str", 0, "has not given up a reference"),
-            ("int", 900, "has not given up a reference"),
+            ("str", 0, "that it has not given up"),
+            ("int", 900, "that it has not given up"),
         ],
     )
     def test_interned_strings(self, kind: str, more: int, told: str) -> None:
@@ -985,6 +1058,42 @@ class TestText:
         counted = {"what": "interned", "kind": "", "count": more, "count_before": 0}
         found = {"growth": {"owners": [row], "kinds": [counted]}}
         assert told in " ".join(report_text(found).split())
+
+    @pytest.mark.parametrize("kind", ["nothing on the heap refers to them", "held by C code"])
+    def test_lost_references(self, kind: str) -> None:
+        row = {"name": "900 x dict", "type": kind, "amount_bytes": 2 << 20, "entries": 900}
+        row["entries_before"] = 100
+        grown = {"name": "unexplained_blocks", "size_bytes": 3 << 20, "before_bytes": 1 << 20}
+        text = " ".join(report_text({"growth": {"owners": [row], "parts": [grown]}}).split())
+        assert "by 2 MiB: C code took references to them that it has not given up." in text
+        assert "growth --native PID" in text
+        is_explained = "that no object explains have" not in text
+        assert is_explained == kind.startswith("nothing")
+
+    @pytest.mark.parametrize(("mib", "is_told"), [(8, True), (0, False)])
+    def test_free_memory_that_grows(self, mib: int, is_told: bool) -> None:
+        """If RSS has not grown, the memory was in use before."""
+        grown = {"name": "arena_free", "size_bytes": 9 << 20, "before_bytes": 2 << 20}
+        found = {"parts": [grown], "rss_bytes": mib << 20, "rss_before_bytes": 0}
+        text = " ".join(report_text({"growth": found}).split())
+        assert ("- Free memory in Python's arenas has grown by 7 MiB" in text) == is_told
+        assert ("`cpythonplus doctor PID`" in text) == is_told
+
+    def test_objects_that_may_have_the_memory_of_c_code(self) -> None:
+        row = {"type": "zlib.Compress", "objects": 900, "objects_before": 600, "is_native": True}
+        rows = [
+            {**row, "where": [{"objects": 900, "path": "app.streams[...]"}]},
+            {**row, "type": "app.Item", "is_native": False},
+            {**row, "type": "_thread.lock", "objects_before": 890, "where": [{"path": "app.lock"}]},
+            {**row, "type": "_io.Small", "objects": 90_000},
+            {**row, "type": "zlib.Part", "where": [{"path": "app.streams[...].part"}]},
+        ]
+        growth = {"c_heap_bytes": 9 << 20, "c_heap_before_bytes": 1 << 20, "classes": rows}
+        text = " ".join(report_text({"growth": growth}).split())
+        assert (
+            "; it may be that of 10 more _thread.lock by app.lock and 300 more zlib.Compress by"
+            " app.streams[...]." in text
+        )
 
     @pytest.mark.parametrize(
         ("kib", "seconds", "is_slow"),

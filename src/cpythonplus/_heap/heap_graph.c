@@ -19,6 +19,7 @@
 
 #define SMALL_BLOCK 512
 #define SMALL_STEP 16
+#define LARGE_VALUE 4096 /* a value of so many bytes is a node */
 
 struct measured {
     PyTypeObject *type;
@@ -174,6 +175,14 @@ measure(struct building *it, PyObject *op)
     return parts.object + parts.table + parts.values;
 }
 
+/* True for small values.  A class that compares its instances by identity may have memory that only C code knows, as a
+ * connection or a stream of zlib: these are told by their paths. */
+static bool
+is_small_value(PyObject *op, int64_t bytes)
+{
+    return bytes < LARGE_VALUE && Py_TYPE(op)->tp_hash != PyBaseObject_Type.tp_hash;
+}
+
 static int
 number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
 {
@@ -190,7 +199,7 @@ number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     graph->total_objects++;
     graph->total_bytes += (uint64_t)bytes;
     if (origin == PLUS_HEAP_REFERRED && parent != NULL && Py_REFCNT(op) == 1 &&
-        !plus_referents_possible(op)) {
+        !plus_referents_possible(op) && is_small_value(op, bytes)) {
         uint32_t holder = node_of(it, parent);
         if (holder != PLUS_NO_NODE) {
             graph->bytes[holder] += (uint64_t)bytes;
@@ -427,7 +436,8 @@ plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *a
     struct building it = {
         .graph = graph, .arenas = arenas, .types = PLUS_RECORD_TABLE(struct measured)};
 
-    *graph = (struct plus_heap_graph){.keepers = PLUS_RECORD_TABLE(struct plus_keeper)};
+    *graph = (struct plus_heap_graph){.keepers = PLUS_RECORD_TABLE(struct plus_keeper),
+                                      .left = PLUS_RECORD_TABLE(struct plus_left)};
     int status = number_all(&it);
 
     if (status == 0) {

@@ -1,7 +1,7 @@
 /* All objects as nodes of a graph, and their references as its edges.
  *
- * Node 0 is the parent of all roots.  Then come the frames that are being executed, and then the objects.  An object
- * that refers to nothing and that only one other object refers to is no node: it counts with that other object.
+ * Node 0 is the parent of all roots.  Then come the frames that are being executed, and then the objects.  A small
+ * string, number or the like to which only one object refers is no node: it counts with that object.
  *
  * The GIL must be held, and stays so.  Makes no object; takes about 100 bytes a node from copy_memory.h, which are not
  * freed: for use in a copy of the process (heap_copy.h). */
@@ -24,6 +24,14 @@ struct plus_keeper {
     bool many;
 };
 
+/* An object that no walk meets (left.h). */
+struct plus_left {
+    const void *object;
+    PyTypeObject *type;
+    uint64_t bytes;
+    const struct plus_left *holder; /* a left object that refers to it, or NULL */
+};
+
 struct plus_heap_graph {
     struct plus_graph edges;
     uint32_t frames;      /* nodes 1 to `frames` */
@@ -40,6 +48,7 @@ struct plus_heap_graph {
     uint64_t large_bytes;          /* of blocks above 512 bytes, for which pymalloc calls malloc */
     uint64_t small_bytes;          /* of blocks in pymalloc's arenas, as it rounds them up */
     struct plus_granules unlisted; /* all objects that the collector does not track, nodes or not */
+    struct plus_record_table left; /* of struct plus_left, by object */
     /* Private. */
     uint32_t *slots;
     size_t mask, capacity;

@@ -45,6 +45,9 @@ _LEAST_ALIKE: Final = 0.1
 _MOST_ALIKE: Final = 1.25
 """The most that one line may have allocated, as a multiple of the unexplained memory."""
 _PARTS_NAMED: Final = 3
+_CLASSES_NAMED: Final = 2
+_LEAST_OF_OBJECT: Final = 512
+"""Bytes of the C heap for each object of a class that it may belong to."""
 _NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
 _DOCTOR: Final = "cpythonplus doctor "
@@ -77,6 +80,7 @@ _PROBLEMS: Final = {
 """The subject of each kind of advice on resident memory."""
 _MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
 _NOTHING_REFERS: Final = "nothing on the heap refers to them"
+_HELD: Final = "held by C code"
 _LONG_S: Final = 600
 _STEADINESS: Final = {
     "steady": ", in both halves of the time",
@@ -90,10 +94,10 @@ _INTERNED: Final = (
     "They are interned: by sys.intern(), or as names of attributes and keys. CPython 3.12.0 to"
     " 3.12.6 never frees such a string."
 )
-_LEFT: Final = (
-    "C code holds them, or has not given up a reference: `cpythonplus doctor growth --native PID`"
-    " names the function that makes them."
-)
+_LOST: Final = ": C code took references to them that it has not given up"
+_LEFT: Final = "To see which function makes them: `cpythonplus doctor growth --native PID`."
+_PINNED: Final = "To see what keeps it from being returned: `cpythonplus doctor PID`."
+_FREE: Final = ("arena_free", "c_heap_free")
 _PARTS_GROWN: Final = {
     "unexplained_blocks": (
         "Blocks of Python's allocator that no object explains have",
@@ -107,6 +111,14 @@ _PARTS_GROWN: Final = {
     "stacks": ("The stacks of threads have", ""),
     "shared": ("Shared memory has", ""),
     "files": ("Mapped files have", ""),
+    "arena_free": (
+        "Free memory in Python's arenas has",
+        ", which are not returned while one object in them is left",
+    ),
+    "c_heap_free": (
+        "Free memory inside the C heap has",
+        ", which returns only what lies above its last block",
+    ),
 }
 """The words for a part of resident memory that has grown, and the cause, if it is C code's."""
 
@@ -274,7 +286,10 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
         if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
             remedy = ""  # report it once, with a sentence
         told_slow = told_slow or remedy == _SLOW
-        where += _taken(native, more) if words(row, "type") == _NOTHING_REFERS else ""
+        if _is_lost(row):
+            has_more = size(row, "entries") > size(row, "entries_before")
+            where += _LOST if has_more and remedy != _INTERNED else ""
+            where += _taken(native, more)
         yield Statement(
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",
@@ -286,13 +301,23 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
     for name, grown in parts_grown(found, _SMALLEST_BYTES):
         more = grown - told.get(name, 0)
-        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES:
+        is_moved = name in _FREE and more > rss_change(found)  # it was in use before
+        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES and not is_moved:
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
             of = f", by mappings: {_listed(files)}" if files else ""
             at = _taken(native, more) if name == "unexplained_blocks" else ""
             sentence = f"{what} grown by {format_size(more)}{why}{of}{at}."
-            yield Statement(sentence, more, _MEMRAY if why else "")
+            yield Statement(sentence, more, _PINNED if name in _FREE else _MEMRAY if why else "")
+
+
+def _is_lost(row: Part) -> bool:
+    """Whether the objects of a row have references that no object and no call accounts for.
+
+    C code refers to its modules as long as the process lives.
+    """
+    is_module = words(row, "name").endswith(" module")
+    return words(row, "type") in (_NOTHING_REFERS, _HELD) and not is_module
 
 
 def _native(examination: Examination) -> Iterator[Statement]:
@@ -318,7 +343,7 @@ def _taken(native: Part | None, more: int) -> str:
 def _what_next(found: Part, row: Part) -> str:
     """Return the advice for a growing owner or for C code; "" if its line is enough."""
     more = size(row, "entries") - size(row, "entries_before")
-    if words(row, "type") == _NOTHING_REFERS:
+    if _is_lost(row):
         interned = sum(
             size(each, "count") - size(each, "count_before")
             for each in entries(found, "kinds")
@@ -379,10 +404,31 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
             return
     yield Statement(
         f"{format_size(int(now))} of the C heap{rate} is C code's: no Python object explains it"
-        f"{_taken(part(examination, 'native'), int(more))}.",
+        f"{_taken(part(examination, 'native'), int(more))}{_of_objects(growth, more)}.",
         int(more),
         _MEMRAY,
     )
+
+
+def _of_objects(growth: Part, more: float) -> str:
+    """Return the classes of C code that have so many more objects that the memory may be theirs.
+
+    Objects that are reached through others of these are parts of them, as statements of a
+    connection.
+    """
+    told: dict[str, str] = {}
+    for row in sorted(entries(growth, "classes"), key=lambda row: len(_path(row))):
+        count, path = size(row, "objects") - size(row, "objects_before"), _path(row)
+        is_part = any(path.startswith(each) for each in told if each)
+        if row.get("is_native") is True and 0 < count * _LEAST_OF_OBJECT <= more and not is_part:
+            by = f" by {path}" if path else ""
+            told[path] = f"{count:,} more {words(row, 'type')}{by}"
+    return f"; it may be that of {_listed([*told.values()][:_CLASSES_NAMED])}" if told else ""
+
+
+def _path(row: Part) -> str:
+    """Return the most frequent path to the objects of a class, "" if there is none."""
+    return next((words(way, "path") for way in entries(row, "where")), "")
 
 
 def _collector(examination: Examination) -> Iterator[Statement]:

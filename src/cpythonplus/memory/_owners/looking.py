@@ -410,6 +410,7 @@ def _classes(rows: Iterable[dict[str, Any]]) -> tuple[ClassKept, ...]:
             row["objects_before"],
             row["bytes_before"],
             ways_of(row["groups"]),
+            row["is_native"],
         )
         for row in rows
         if not row["type"].startswith(_OWN)

@@ -56,8 +56,10 @@ class Where(Data):
 class ClassKept(Data):
     """The objects of a class, and the most frequent paths to them.
 
-    objects, size_bytes: now, and before. Objects that count with others are left out: an object
-    that refers to nothing and has only one referrer. where: the most frequent ways first.
+    objects, size_bytes: now, and before. Small strings, numbers and the like that only one object
+    refers to are left out: they count with that object. where: the most frequent ways first.
+    is_native: a class of C code whose objects may have memory that only C code knows, as
+    connections.
     """
 
     type: str
@@ -66,6 +68,7 @@ class ClassKept(Data):
     objects_before: int
     before_bytes: int
     where: tuple[Where, ...]
+    is_native: bool = False
 
 
 @dataclass(frozen=True, slots=True)

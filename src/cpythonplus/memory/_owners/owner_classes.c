@@ -3,6 +3,7 @@
 #include "../../_base/rows.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../../_base/memory/copy_memory.h"
 #include "../binding.h"
@@ -11,6 +12,7 @@
 
 #define TYPES 40
 #define WAYS 8
+#define FEW 10 /* more objects of a class of C code are told, however small they are */
 
 struct group {
     const void *key;
@@ -21,8 +23,21 @@ struct group {
 struct class_row {
     PyTypeObject *type;
     uint64_t objects, bytes, objects_before, bytes_before;
+    bool is_native;
     struct plus_record_table groups;
 };
+
+/* True for a class of C code, or one derived from it, whose instances are compared by identity: it may have memory that
+ * only C code knows. made: a class that was made by a class statement. */
+static bool
+is_native(const PyTypeObject *type, const PyTypeObject *made)
+{
+    while (type != NULL && type->tp_dealloc == made->tp_dealloc) {
+        type = type->tp_base;
+    }
+    return type != NULL && strchr(type->tp_name, '.') != NULL &&
+           type->tp_hash == PyBaseObject_Type.tp_hash;
+}
 
 static int64_t
 rank_of(const struct class_row *row)
@@ -84,11 +99,11 @@ class_as_dict(const struct plus_reach *owners, struct class_row *row)
         most->objects = 0;
     }
     if (groups != NULL && name != NULL) {
-        result = Py_BuildValue("{sOsKsKsKsKsO}", "type", name, "objects",
-                               (unsigned long long)row->objects, "objects_before",
-                               (unsigned long long)row->objects_before, "bytes",
-                               (unsigned long long)row->bytes, "bytes_before",
-                               (unsigned long long)row->bytes_before, "groups", groups);
+        result = Py_BuildValue(
+            "{sOsOsKsKsKsKsO}", "type", name, "is_native", row->is_native ? Py_True : Py_False,
+            "objects", (unsigned long long)row->objects, "objects_before",
+            (unsigned long long)row->objects_before, "bytes", (unsigned long long)row->bytes,
+            "bytes_before", (unsigned long long)row->bytes_before, "groups", groups);
     }
     Py_XDECREF(groups);
     Py_XDECREF(name);
@@ -104,8 +119,9 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
     struct class_row *rows = plus_calloc(TYPES, sizeof *rows);
     size_t count = 0;
     PyObject *list = PyList_New(0);
+    PyObject *made = PyErr_NewException("builtins.made", NULL, NULL);
 
-    if (rows == NULL || plus_class_sums(owners, &sums) < 0) {
+    if (rows == NULL || made == NULL || plus_class_sums(owners, &sums) < 0) {
         PyErr_NoMemory();
         Py_CLEAR(list);
     }
@@ -117,8 +133,11 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
                                 .bytes = sum->bytes,
                                 .objects_before = before != NULL ? before->objects : 0,
                                 .bytes_before = before != NULL ? before->bytes : 0,
+                                .is_native = is_native(sum->type, (PyTypeObject *)made),
                                 .groups = PLUS_RECORD_TABLE(struct group)};
-        if (row.bytes > row.bytes_before && row.bytes - row.bytes_before >= least / 4) {
+        uint64_t more = row.bytes > row.bytes_before ? row.bytes - row.bytes_before : 0;
+        bool several = mark != NULL && row.objects >= row.objects_before + FEW;
+        if (more >= least / 4 || (row.is_native && several)) {
             choose_class(rows, &count, &row);
         }
     }
@@ -136,6 +155,7 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
     for (size_t i = 0; i < count && list != NULL; i++) {
         plus_append_row(&list, class_as_dict(owners, &rows[i]));
     }
+    Py_XDECREF(made);
     plus_record_table_clear(&sums);
     plus_free(rows);
     return list;

@@ -10,6 +10,7 @@
 #include "../../_heap/heap_copy.h"
 #include "../../_heap/heap_walk.h"
 #include "../../_heap/keepers.h"
+#include "../../_heap/left.h"
 #include "../../_interp/facts/facts.h"
 #include "../_trim/c_allocator.h"
 #include "owner_mark.h"
@@ -18,6 +19,7 @@
 struct order {
     int before, mark; /* memfds, or -1 */
     uint64_t least;
+    bool is_glibc; /* its blocks can be walked */
     const PyTypeObject *asked;
     struct plus_arenas arenas;
 };
@@ -58,6 +60,7 @@ work(void *arg)
     if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
         plus_keepers_connect_subclasses(&graph) < 0 || plus_keepers_find(&graph) < 0 ||
         plus_heap_graph_finish(&graph) < 0 ||
+        plus_left_find(&graph, &order->arenas, order->is_glibc) < 0 ||
         plus_reach_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {
         return NULL;
@@ -106,6 +109,7 @@ memory_owners(PyObject *module, PyObject *args)
     }
     (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* the copy cannot prove facts */
     order.least = least;
+    order.is_glibc = plus_c_allocator_kind() == PLUS_C_ALLOCATOR_GLIBC;
     order.asked = (PyTypeObject *)asked;
     if (marks) {
         order.mark = memfd_create("cpythonplus-mark", MFD_CLOEXEC);

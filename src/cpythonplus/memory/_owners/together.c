@@ -1,17 +1,12 @@
 /* A client that is registered somewhere a thousand times is a thousand roots of 200 bytes each. "1,000 x method" would
- * say nothing, so a method counts with its function, and a tuple, a cell or a partial with its content.
- *
- * The collector does not know strings, numbers, or arrays of numpy.  If nothing refers to such an object, no walk
- * meets it, but its block is allocated.  The block begins with a reference count and the address of a class: both are
- * compared with known values, and no address is followed. */
+ * say nothing, so a method counts with its function, and a tuple, a cell or a partial with its content. */
 #include "together.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "../../_heap/left.h"
 #include "../../_heap/references.h"
-
-#define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 
 /* Objects begin at multiples of 8, so an object's address plus one of these distances is a key that no object has. */
 enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_TUPLE, OF_CELL, OF_PARTIAL, OF_LEFT };
@@ -223,112 +218,22 @@ plus_together_key(const struct plus_reach *owners, uint32_t node)
 
 /* ---- left objects ------------------------------------------------------------------------------------ */
 
-static bool
-may_be_count(uint64_t word)
-{
-    /* The upper bits are 0, unlike those of an address.  3.14 has flags in the upper 16 bits. */
-    return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
-}
-
-/* Returns the least number of bytes that an object of a class takes.  A string may take less than its tp_basicsize,
- * which includes the pointers of a non-compact string. */
-static Py_ssize_t
-least_bytes(const PyTypeObject *type)
-{
-    return type == &PyUnicode_Type ? (Py_ssize_t)sizeof(PyASCIIObject) : type->tp_basicsize;
-}
-
-/* Returns the class of an object that may begin at `at` and that no walk has met; NULL: there is none. bytes: the rest
- * of the block. */
-static PyObject *
-class_at(const struct plus_reach *owners, const char *at, size_t bytes, bool has_gc_header)
-{
-    const struct plus_heap_graph *graph = owners->graph;
-    uint64_t words[2];
-
-    memcpy(words, at, sizeof words);
-    uint32_t node = may_be_count(words[0]) && words[1] != 0
-                        ? plus_heap_graph_node(graph, (PyObject *)(uintptr_t)words[1])
-                        : PLUS_NO_NODE;
-    PyObject *type = node == PLUS_NO_NODE ? NULL : graph->objects[node];
-
-    return type != NULL && PyType_Check(type) &&
-                   PyType_IS_GC((PyTypeObject *)type) == has_gc_header &&
-                   least_bytes((PyTypeObject *)type) <= (Py_ssize_t)bytes &&
-                   plus_granules_has(&owners->graph->unlisted, at) == 0
-               ? type
-               : NULL;
-}
-
-/* Counts the object in a block, if there is one.  The collector's header, two words, begins with zero if the collector
- * has untracked a tuple or a dict. */
-static int
-count_block(const struct plus_reach *owners, const char *block, size_t bytes,
-            struct plus_record_table *table)
-{
-    size_t header = 2 * sizeof(uint64_t);
-    uint64_t first;
-
-    memcpy(&first, block, sizeof first);
-    PyObject *type = first != 0            ? class_at(owners, block, bytes, false)
-                     : bytes >= 2 * header ? class_at(owners, block + header, bytes - header, true)
-                                           : NULL;
-
-    if (type == NULL) {
-        return 0;
-    }
-    struct plus_together *row = get(table, type, OF_LEFT);
-
-    if (row == NULL) {
-        return -ENOMEM;
-    }
-    row->bytes += bytes;
-    row->objects++;
-    row->count++;
-    return 0;
-}
-
-static int
-count_pool(const struct plus_reach *owners, uintptr_t pool, struct plus_record_table *table)
-{
-    struct plus_pool_header header;
-    bool is_free[POOL_BLOCKS] = {false};
-    int status = 0;
-
-    if (!plus_read_memory(plus_pool_header_at(pool), &header, sizeof header) ||
-        !plus_pool_is_used(&header)) {
-        return 0;
-    }
-    size_t bytes = plus_pool_block_bytes(&header), first = sizeof header;
-    uintptr_t block = (uintptr_t)header.free_block;
-
-    for (size_t i = 0;
-         i < POOL_BLOCKS && block >= pool + first && block + bytes <= pool + PLUS_POOL_BYTES; i++) {
-        is_free[(block - pool - first) / bytes] = true;
-        memcpy(&block, (const void *)block, sizeof block);
-    }
-    for (size_t at = first; at < header.next_offset && at + bytes <= PLUS_POOL_BYTES && status == 0;
-         at += bytes) {
-        if (!is_free[(at - first) / bytes]) {
-            status = count_block(owners, (const char *)(pool + at), bytes, table);
-        }
-    }
-    return status;
-}
-
 static int
 count_left(const struct plus_reach *owners, struct plus_record_table *table)
 {
-    int status = 0;
+    const struct plus_left *left;
 
-    for (size_t i = 0; i < owners->arenas->count && status == 0; i++) {
-        const struct plus_arena *arena = &owners->arenas->list[i];
-        for (uintptr_t pool = plus_arena_pools(arena->start); pool < arena->carved && status == 0;
-             pool += PLUS_POOL_BYTES) {
-            status = count_pool(owners, pool, table);
+    for (size_t at = 0; (left = plus_record_table_next(&owners->graph->left, &at)) != NULL;) {
+        const struct plus_left *head = plus_left_head(left);
+        struct plus_together *row = get(table, (PyObject *)head->type, OF_LEFT);
+        if (row == NULL) {
+            return -ENOMEM;
         }
+        row->bytes += left->bytes;
+        row->objects++;
+        row->count += head == left;
     }
-    return status;
+    return 0;
 }
 
 int

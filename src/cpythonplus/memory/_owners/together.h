@@ -4,13 +4,12 @@
 
 #include "../../_base/memory/record_table.h"
 #include "../../_heap/reach.h"
-#include "../../_interp/objects/arenas.h"
 
 enum plus_together_kind {
     PLUS_TOGETHER_FRAMES,    /* frames of one function */
     PLUS_TOGETHER_UNREACHED, /* garbage: functions of one code object, objects of one class */
     PLUS_TOGETHER_HELD, /* objects that C code holds: by the code that they execute, or by class */
-    PLUS_TOGETHER_LEFT, /* objects in pymalloc's blocks that no walk has met: by class */
+    PLUS_TOGETHER_LEFT, /* objects that no walk has met: by class */
     PLUS_TOGETHER_KINDS,
 };
 

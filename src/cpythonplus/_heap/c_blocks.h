@@ -1,0 +1,14 @@
+/* The blocks of glibc's malloc, in a copy of the process. */
+#ifndef PLUS_HEAP_C_BLOCKS_H
+#define PLUS_HEAP_C_BLOCKS_H
+
+#include <stddef.h>
+
+/* Call `visit` for each block in use of at least `least` bytes, in the main heap and in those of threads; blocks that
+ * malloc maps one by one, from 128 KiB on, are not among them.  Returns the first non-zero result, else 0.  If a thread
+ * was in malloc when the copy was made, blocks of that heap are missing.  malloc must be glibc's. */
+int
+plus_c_blocks_visit(size_t least, int (*visit)(const char *block, size_t bytes, void *arg),
+                    void *arg);
+
+#endif

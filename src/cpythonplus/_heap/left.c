@@ -1,0 +1,200 @@
+/* An object that no walk meets still has its block, which is in use.  The block begins with a reference count and the
+ * address of a class: both are compared with known values.  A dict, a tuple, a code object or an array that is left
+ * stands for what it alone refers to.  No other address is followed. */
+#include "left.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "../_interp/objects/arenas.h"
+#include "../_interp/objects/object_parts.h"
+#include "../_interp/objects/referents.h"
+#include "c_blocks.h"
+
+#define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
+#define MOST_HOLDERS 16
+
+static bool
+may_be_count(uint64_t word)
+{
+    /* The upper bits are 0, unlike those of an address.  3.14 has flags in the upper 16 bits. */
+    return (uint32_t)word != 0 && (word >> 32 & 0xffff) == 0;
+}
+
+/* Returns the least number of bytes that an object of a class takes.  A string may take less than its tp_basicsize,
+ * which includes the pointers of a non-compact string. */
+static Py_ssize_t
+least_bytes(const PyTypeObject *type)
+{
+    return type == &PyUnicode_Type ? (Py_ssize_t)sizeof(PyASCIIObject) : type->tp_basicsize;
+}
+
+/* Returns the class of an object that may begin at `at` and that no walk has met; NULL: there is none. bytes: the rest
+ * of the block. */
+static PyTypeObject *
+class_at(struct plus_heap_graph *graph, const char *at, size_t bytes, bool has_gc_header)
+{
+    uint64_t words[2];
+
+    memcpy(words, at, sizeof words);
+    uint32_t node = may_be_count(words[0]) && words[1] != 0
+                        ? plus_heap_graph_node(graph, (PyObject *)(uintptr_t)words[1])
+                        : PLUS_NO_NODE;
+    PyObject *type = node == PLUS_NO_NODE ? NULL : graph->objects[node];
+
+    return type != NULL && PyType_Check(type) &&
+                   PyType_IS_GC((PyTypeObject *)type) == has_gc_header &&
+                   least_bytes((PyTypeObject *)type) <= (Py_ssize_t)bytes &&
+                   plus_granules_has(&graph->unlisted, at) == 0
+               ? (PyTypeObject *)type
+               : NULL;
+}
+
+/* Returns the bytes of an object beside its own block: the table of a dict, the data of an array. */
+static uint64_t
+bytes_beside(PyObject *op)
+{
+    bool is_array = plus_is_numpy_array_type(Py_TYPE(op));
+
+    if (!PyDict_CheckExact(op) && !is_array) {
+        return 0;
+    }
+    struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
+    struct plus_parts parts = plus_parts_of(&how, op);
+
+    PyErr_Clear();
+    return (uint64_t)(is_array ? parts.object - Py_TYPE(op)->tp_basicsize
+                               : parts.table + parts.values);
+}
+
+/* The interpreter's dict of interned strings, which refers to each by itself and holds none. */
+static bool
+is_of_interned(PyObject *op)
+{
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+
+    return PyDict_CheckExact(op) && PyDict_Next(op, &position, &key, &value) && key == value &&
+           PyUnicode_CheckExact(key) && PyUnicode_CHECK_INTERNED(key);
+}
+
+/* Notes the object in a block, if there is one.  The collector's header, two words, begins with zero if the collector
+ * has untracked a tuple or a dict. */
+static int
+note_block(const char *block, size_t bytes, void *arg)
+{
+    struct plus_heap_graph *graph = arg;
+    size_t header = 2 * sizeof(uint64_t);
+    uint64_t first;
+
+    memcpy(&first, block, sizeof first);
+    const char *at = first != 0 ? block : block + header;
+    PyTypeObject *type = first != 0 || bytes >= 2 * header
+                             ? class_at(graph, at, bytes - (size_t)(at - block), first == 0)
+                             : NULL;
+
+    if (type == NULL || is_of_interned((PyObject *)at)) {
+        return 0;
+    }
+    struct plus_left *left = plus_record_table_get(&graph->left, at);
+
+    if (left == NULL) {
+        return -ENOMEM;
+    }
+    uint64_t beside = bytes_beside((PyObject *)at);
+
+    graph->large_bytes += beside > PLUS_LARGEST_BLOCK ? beside : 0;
+    graph->large_bytes += bytes > PLUS_LARGEST_BLOCK ? bytes : 0;
+    left->type = type;
+    left->bytes = bytes + beside;
+    return 0;
+}
+
+static int
+note_pool(struct plus_heap_graph *graph, uintptr_t pool)
+{
+    struct plus_pool_header header;
+    bool is_free[POOL_BLOCKS] = {false};
+    int status = 0;
+
+    if (!plus_read_memory(plus_pool_header_at(pool), &header, sizeof header) ||
+        !plus_pool_is_used(&header)) {
+        return 0;
+    }
+    size_t bytes = plus_pool_block_bytes(&header), first = sizeof header;
+    uintptr_t block = (uintptr_t)header.free_block;
+
+    for (size_t i = 0;
+         i < POOL_BLOCKS && block >= pool + first && block + bytes <= pool + PLUS_POOL_BYTES; i++) {
+        is_free[(block - pool - first) / bytes] = true;
+        memcpy(&block, (const void *)block, sizeof block);
+    }
+    for (size_t at = first; at < header.next_offset && at + bytes <= PLUS_POOL_BYTES && status == 0;
+         at += bytes) {
+        if (!is_free[(at - first) / bytes]) {
+            status = note_block((const char *)(pool + at), bytes, graph);
+        }
+    }
+    return status;
+}
+
+/* ---- what left objects refer to ---------------------------------------------------------------------- */
+
+struct referring {
+    struct plus_heap_graph *graph;
+    const struct plus_left *from;
+};
+
+static int
+note_holder(PyObject *to, void *arg)
+{
+    const struct referring *it = arg;
+    struct plus_left *left = plus_record_table_find(&it->graph->left, to);
+
+    if (left != NULL && left->holder == NULL && left != it->from &&
+        plus_left_head(it->from) != left) {
+        left->holder = it->from;
+    }
+    return 0;
+}
+
+const struct plus_left *
+plus_left_head(const struct plus_left *left)
+{
+    for (int i = 0; i < MOST_HOLDERS && left->holder != NULL; i++) {
+        left = left->holder;
+    }
+    return left;
+}
+
+static void
+find_holders(struct plus_heap_graph *graph)
+{
+    const struct plus_left *left;
+
+    for (size_t at = 0; (left = plus_record_table_next(&graph->left, &at)) != NULL;) {
+        PyObject *op = (PyObject *)left->object;
+        struct referring it = {graph, left};
+
+        if (PyDict_CheckExact(op) || PyTuple_CheckExact(op) || PyCode_Check(op) ||
+            plus_is_numpy_array_type(Py_TYPE(op))) {
+            (void)plus_referents_visit(op, note_holder, &it);
+        }
+    }
+}
+
+int
+plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc)
+{
+    int status = is_glibc ? plus_c_blocks_visit(PLUS_LARGEST_BLOCK + 1, note_block, graph) : 0;
+
+    for (size_t i = 0; i < arenas->count && status == 0; i++) {
+        const struct plus_arena *arena = &arenas->list[i];
+        for (uintptr_t pool = plus_arena_pools(arena->start); pool < arena->carved && status == 0;
+             pool += PLUS_POOL_BYTES) {
+            status = note_pool(graph, pool);
+        }
+    }
+    find_holders(graph);
+    return status;
+}

@@ -1,0 +1,16 @@
+/* Objects that are in use and that no walk meets, since nothing on the heap refers to them and the collector does not
+ * know them: strings, numbers, arrays of numpy, tuples and dicts that it has let go of. */
+#ifndef PLUS_HEAP_LEFT_H
+#define PLUS_HEAP_LEFT_H
+
+#include "heap_graph.h"
+
+/* Fill graph->left, by the blocks of the arenas and, if malloc is glibc's, by those of malloc.  0, or -ENOMEM. */
+int
+plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc);
+
+/* The object that keeps a left one, directly or not; the object itself if none does. */
+const struct plus_left *
+plus_left_head(const struct plus_left *left);
+
+#endif
