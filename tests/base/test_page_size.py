@@ -31,6 +31,14 @@ OTHERS = {
         "memory/_resident/c_heap.c",
         "#define LARGEST_ARENA ((uintptr_t)4096)",
     ): "a structure of glibc",
+    (
+        "_heap/c_blocks.c",
+        "#define HEADS 4096 /* the structures of glibc in front of a heap's chunks are shorter */",
+    ): "structures of glibc",
+    (
+        "_heap/heap_graph.c",
+        "#define LARGE_VALUE 4096 /* a value of so many bytes is a node */",
+    ): "the size of an object",
     ("_doctor/agent/agent_socket.c", "char entries[4096] __attribute__((aligned(8)));"): "a buffer",
     ("memory/_caches/finding.py", "_TYPE_CACHE: Final = (4096, 3 * 8)"): "entries",
     ("memory/_resident/splitting.py", "_THREAD_BYTES = 4096"): "a structure of glibc",

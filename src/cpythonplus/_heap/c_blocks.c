@@ -67,6 +67,8 @@ visit_heap(uintptr_t first, uintptr_t last_first, uintptr_t end, struct visiting
     }
 }
 
+#define HEADS 4096 /* the structures of glibc in front of a heap's chunks are shorter */
+
 /* A thread's heap begins with the address of its arena, which lies in the arena's first heap; the third word is the
  * heap's size (malloc/arena.c, 'heap_info').  The offset of the first chunk depends on the version. */
 static void
@@ -74,9 +76,9 @@ visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
 {
     uintptr_t arena = word_at(start), bytes = word_at(start + 2 * sizeof start);
 
-    if (arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > 4096 && bytes <= end - start) {
+    if (arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > HEADS && bytes <= end - start) {
         uintptr_t first = arena - start < 256 ? 1024 : 2 * GRAIN;
-        visit_heap(start + first, start + 4096, start + bytes, it);
+        visit_heap(start + first, start + HEADS, start + bytes, it);
     }
 }
 
