@@ -35,6 +35,7 @@ from weakref import WeakValueDictionary
 
 from cpythonplus import _native
 from cpythonplus.tasklets._pickling import code as _code
+from cpythonplus.tasklets._pickling.sentinels import may_be_sentinel, sentinel_reducer
 
 Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
 
@@ -206,9 +207,12 @@ def _is_lossy(error: BaseException) -> bool:
 
 
 def _reducer(value: Any) -> Reduce | None:
-    found = _REDUCERS.get(type(value))
+    kind = type(value)
+    found = _REDUCERS.get(kind)
     if found is None and isinstance(value, BaseException) and _is_lossy(value):
         return _reduce_exception
+    if found is None and may_be_sentinel(kind):
+        return sentinel_reducer(value)  # type: ignore[no-any-return]
     return found
 
 
@@ -230,7 +234,9 @@ def leads(container: Any, is_special: Callable[[Any], bool]) -> bool:
 
 
 def _is_interesting(kind: type) -> bool:
-    return kind in _REDUCERS or hasattr(kind, "__next__") or issubclass(kind, BaseException)
+    if kind in _REDUCERS or hasattr(kind, "__next__") or may_be_sentinel(kind):
+        return True
+    return issubclass(kind, BaseException)
 
 
 def _is_wrapped_by_now(value: Any) -> bool:
