@@ -533,7 +533,7 @@ STATEMENTS = (
     "o$u = Kept(1)\nw$u = weakref.WeakValueDictionary(a=o$u)\nx += $S\nlog.append(len(w$u))",
     "o$u = Kept(1)\nw$u = weakref.WeakMethod(o$u.method)\nx += $S\nlog.append(w$u() is not None)",
     "l$u = locks.Lock()\nwith l$u:\n    x += $S\nlog.append(l$u.locked())",
-    "l$u = locks.RLock()\nl$u.acquire()\nx += $S\nl$u.release()",
+    "l$u = locks.RLock()\nx += $S\nwith l$u:\n    y += 1",
     "q$u = queue.Queue()\nq$u.put(1)\nx += $S\nlog.append(q$u.get())",
     "h$u = channel()\nx += $S\nlog.append(h$u.balance)",
     "a$u = counts_up($n)\nwith contextlib.suppress(StopIteration, StopAsyncIteration):\n    a$u.__anext__().send(None)\nx += $S\nlog.append(1)",

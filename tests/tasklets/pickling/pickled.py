@@ -54,6 +54,7 @@ def iterables() -> Iterator[Any]:
     yield filter(None, [0, 1, 2])
     yield reversed([1, 2])
     yield reversed({7: 8})
+    yield reversed(deque([1, 2, 3]))
     yield iter(functools.partial(next, iter([1, 2, 3])), 3)
 
 

@@ -202,20 +202,18 @@ def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
 
 
 def make_function(
-    code: CodeType, home: str | None, name: str, qualname: str, closure: Any
+    code: CodeType, home: str | None, name: str, closure: Any
 ) -> FunctionType:
     """Pickle calls it; UnpicklingError if the cells do not fit the code."""
     try:
-        made = FunctionType(code, globals_at(home), name, None, closure)
+        return FunctionType(code, globals_at(home), name, None, closure)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(f"no function: {error}") from None
-    made.__qualname__ = qualname
-    return made
 
 
 def set_function_state(function: FunctionType, state: Any) -> None:
-    module, defaults, kwdefaults, attributes, names = state
-    function.__module__ = module
+    module, qualname, defaults, kwdefaults, attributes, names = state
+    function.__module__, function.__qualname__ = module, qualname
     function.__defaults__ = defaults
     function.__kwdefaults__ = kwdefaults
     function.__dict__.update(attributes)
@@ -274,12 +272,12 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
         wrap(function.__code__),
         home,
         function.__name__,
-        function.__qualname__,
         None if closure is None else tuple(map(wrap, closure)),
     )
     defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
     state = (
         function.__module__,
+        function.__qualname__,
         None if defaults is None else tuple(map(wrap, defaults)),
         None if kwdefaults is None else {name: wrap(each) for name, each in kwdefaults.items()},
         {name: wrap(each) for name, each in function.__dict__.items()},

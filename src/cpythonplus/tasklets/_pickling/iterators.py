@@ -24,6 +24,14 @@ def set_quietly(iterator: Any, state: Any) -> None:
         iterator.__setstate__(state)
 
 
+_DEQUE_REVERSED: Any = type(reversed(deque()))
+
+
+def make_deque_reversed(over: Any, number: int) -> Any:
+    """Pickle calls it for the iterator of `reversed(deque)`, whose class has no name from 3.12 on."""
+    return _DEQUE_REVERSED(over, number)
+
+
 def _reduced_by_itself(iterator: Any) -> Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -31,6 +39,8 @@ def _reduced_by_itself(iterator: Any) -> Reduced:
             function, arguments, *state = iterator.__reduce_ex__(4)
         except TypeError as error:
             raise PicklingError(str(error)) from None
+    if function is _DEQUE_REVERSED:
+        function = make_deque_reversed
     return function, arguments, state[0] if state else None, set_quietly
 
 
@@ -161,7 +171,9 @@ for _kind in (
     *(type(iter(each)) for each in _OF_CONTAINERS),
     *(type(reversed(each)) for each in _OF_CONTAINERS if hasattr(each, "__reversed__")),
 ):
-    reduce_as(_kind, _reduce, pickled=_always)
+    if _kind is not _DEQUE_REVERSED:
+        reduce_as(_kind, _reduce, pickled=_always)
+reduce_as(_DEQUE_REVERSED, _reduce)
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce, pickled=_always)

@@ -68,7 +68,14 @@ class _Wrapper:
         if it in memo:
             return memo[it]
         function, arguments, *rest = self._reduce()
-        made = function(*copy.deepcopy(arguments, memo))
+        if function is _code.make_function:  # its code and its globals are here
+            obj, closure = self._obj, copy.deepcopy(arguments[-1], memo)
+            function = functools.partial(FunctionType, obj.__code__, obj.__globals__)
+            arguments = obj.__name__, None, closure
+            rest[0] = *rest[0][:-1], {}
+        else:
+            arguments = copy.deepcopy(arguments, memo)
+        made = function(*arguments)
         if it in memo:  # the object refers to itself
             return memo[it]
         memo[it] = made
