@@ -5,7 +5,6 @@ In a piece `$S` is a stop, `$E` an expression of ints, `$I` an iterable of ints,
 variables of the function.
 """
 
-# ruff: noqa: ANN, D101, D102, D103, D105, D107, F401, PLR2004 (they are material for programs)
 # mypy: ignore-errors
 
 import array
@@ -40,7 +39,16 @@ import types
 import typing
 import uuid
 import weakref
-from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defaultdict, deque, namedtuple
+from collections import (
+    ChainMap,
+    Counter,
+    OrderedDict,
+    UserDict,
+    UserList,
+    defaultdict,
+    deque,
+    namedtuple,
+)
 
 from cpythonplus.tasklets import channel, locks, schedule_remove
 from tools import pickle_fuzz

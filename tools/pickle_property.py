@@ -2,11 +2,12 @@
 
     python -m tools.pickle_property [--programs N] [--seed N]
 
-A program is made of pieces: generators, closures, `with`, `match`, decorators, partials, iterators of
-all kinds, context managers, dataclasses, enums, sentinels, decimal contexts. It runs undisturbed;
-then up to its k-th stop, is pickled (by name, by value, by `dumps`, as a copy or a deep copy), and
-goes on in a fork of a process that has never run it. Both must log the same. A pickle that is
-refused counts as such, with its words. A failing program is shrunk by hypothesis and printed.
+A program is made of pieces: generators, closures, `with`, `match`, decorators, partials, iterators
+of all kinds, context managers, dataclasses, enums, sentinels, decimal contexts. It runs
+undisturbed; then up to its k-th stop, is pickled (by name, by value, by `dumps`, as a copy or a
+deep copy), and goes on in a fork of a process that has never run it. Both must log the same. A
+pickle that is refused counts as such, with its words. A failing program is shrunk by hypothesis and
+printed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -106,7 +108,7 @@ def _module(source: str, mode: str) -> Any:
     if mode != "value":  # then nobody can import it elsewhere, and its globals travel
         module.__spec__ = ModuleSpec(MODULE, None)
     sys.modules[MODULE] = module
-    exec(compile(source, f"<{MODULE}>", "exec"), vars(module))  # noqa: S102
+    exec(compile(source, f"<{MODULE}>", "exec"), vars(module))
     return module
 
 
@@ -253,7 +255,7 @@ class Server:
             pass
 
 
-class Differs(AssertionError):
+class DiffersError(AssertionError):
     """A program that goes on otherwise."""
 
 
@@ -284,12 +286,12 @@ def check_programs(count: int, first_seed: int, counts: Counter[str]) -> str | N
         counts["programs"] += 1
         if wrong is not None:
             text = f"{source}\n# mode {mode}, stop {stop}, then {second}\n# {wrong}"
-            raise Differs(wrong)
+            raise DiffersError(wrong)
         counts[re.sub(r"\d+|0x[0-9a-f]+", "N", how)] += 1
 
     try:
         goes_on()
-    except Differs:
+    except DiffersError:
         return text
     except BaseExceptionGroup:  # several, each of which hypothesis has shrunk
         return text
@@ -310,8 +312,8 @@ def main(arguments: list[str] | None = None) -> int:
         serve()
         return 0
     if options.file:
-        source = open(options.file).read()  # noqa: SIM115
-        found = re.search(r"^# mode (\w+), stop (\d+), then (\d+)", source, re.M)
+        source = Path(options.file).read_text("utf-8")
+        found = re.search(r"^# mode (\w+), stop (\d+), then (\d+)", source, re.MULTILINE)
         assert found is not None
         print(*Server().ask(source, found[1], (int(found[2]), int(found[3]))))
         return 0

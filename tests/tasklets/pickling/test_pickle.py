@@ -202,7 +202,7 @@ def test_a_sentinel_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_deep_copy_shares_globals_that_cannot_be_copied() -> None:
     scope: dict[str, Any] = {"lock": threading.Lock(), "stop": stop, "__name__": "nowhere"}
-    exec("def work(log):\n    stop()\n    log.append(lock.locked())", scope)  # noqa: S102
+    exec("def work(log):\n    stop()\n    log.append(lock.locked())", scope)
     log: list[Any] = []
     copied, copied_log = copy.deepcopy((started(scope["work"], log), log))
     scope["lock"].acquire()

@@ -201,9 +201,7 @@ def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
     return code
 
 
-def make_function(
-    code: CodeType, home: str | None, name: str, closure: Any
-) -> FunctionType:
+def make_function(code: CodeType, home: str | None, name: str, closure: Any) -> FunctionType:
     """Pickle calls it; UnpicklingError if the cells do not fit the code."""
     try:
         return FunctionType(code, globals_at(home), name, None, closure)
@@ -250,7 +248,9 @@ def _home(function: FunctionType) -> str | None:
     """Return the name of the module of its globals; a wrapper bears that of what it wraps."""
     name = function.__globals__.get("__name__")
     there = sys.modules.get(name) if isinstance(name, str) else None
-    return name if there is not None and vars(there) is function.__globals__ else function.__module__
+    return (
+        name if there is not None and vars(there) is function.__globals__ else function.__module__
+    )
 
 
 def _travelling(function: FunctionType, home: str | None, wrap: Wrap) -> dict[str, Any]:

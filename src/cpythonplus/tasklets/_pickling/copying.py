@@ -73,10 +73,9 @@ def _is_of_state(obj: Any, memo: dict[int, Any]) -> bool:
     kind = type(obj)
     if kind in CONTAINERS:
         return leads(obj, lambda each: _is_of_state(each, memo))
-    if kind is MethodType:
-        return _is_of_state(obj.__func__, memo) or _is_of_state(obj.__self__, memo)
-    if kind in (BuiltinMethodType, MethodWrapperType):
-        return _is_of_state(obj.__self__, memo)
+    if kind in (BuiltinMethodType, MethodType, MethodWrapperType):
+        parts = obj.__self__, getattr(obj, "__func__", None)
+        return any(_is_of_state(each, memo) for each in parts)
     if kind in (GeneratorType, CoroutineType):
         obj, kind = _native.generator_function(obj), FunctionType
     elif _is_iterator(kind):

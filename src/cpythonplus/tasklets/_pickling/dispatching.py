@@ -13,7 +13,7 @@ from typing import Any
 from cpythonplus.tasklets._pickling.code import Wrap, at_name, reduce_function
 from cpythonplus.tasklets._pickling.wrapping import reduce_as
 
-_DISPATCH = functools.singledispatch(bool).dispatch.__code__  # type: ignore[attr-defined]
+_DISPATCH = functools.singledispatch(bool).dispatch.__code__
 
 
 def _descriptor(module: str, qualname: str) -> Any:

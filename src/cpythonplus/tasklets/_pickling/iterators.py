@@ -28,7 +28,7 @@ _DEQUE_REVERSED: Any = type(reversed(deque()))
 
 
 def make_deque_reversed(over: Any, number: int) -> Any:
-    """Pickle calls it for the iterator of `reversed(deque)`, whose class has no name from 3.12 on."""
+    """Pickle calls it for `reversed(deque)`, whose class has no name from 3.12 on."""
     return _DEQUE_REVERSED(over, number)
 
 

@@ -460,6 +460,7 @@ def _always(_: Any) -> bool:
 
 
 reduce_as(MethodType, _reduce_method, pickled=_is_found)
+_kind: Any
 for _kind in (BuiltinMethodType, MethodWrapperType):
     reduce_as(_kind, _reduce_method_in_c, pickled=_is_free)
 reduce_as(_GeneratorContextManager, _reduce_manager)

@@ -12,7 +12,6 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import partial
 from pickle import UnpicklingError
 from types import ModuleType
 from typing import Any
@@ -75,7 +74,9 @@ def name_of_sentinel(value: object) -> tuple[str, str] | None:
         _modules_then = len(sys.modules)
     if key in _nameless:
         return None
-    modules = [(name, each) for name, each in sys.modules.copy().items() if type(each) is ModuleType]
+    modules = [
+        (name, each) for name, each in sys.modules.copy().items() if type(each) is ModuleType
+    ]
     own = type(value).__module__
     # A module that takes it over from another comes before that one; `__main__` comes last.
     modules.sort(key=lambda named: (named[0] == own, named[0] not in _MAIN))
@@ -89,7 +90,7 @@ def name_of_sentinel(value: object) -> tuple[str, str] | None:
     return None
 
 
-def sentinel(kind: type, name: str, path: str) -> Any:
+def sentinel(kind: Any, name: str, path: str) -> Any:
     """Pickle calls it for a sentinel; `__main__` gets the variable if it has none."""
     with suppress(ImportError):
         if name not in sys.modules:
@@ -114,12 +115,12 @@ def sentinel_reducer(value: Any) -> Any:
     if name is None:
         return None
     kind = type(value)
-    if name[0] not in _MAIN:
-        # `copy` asks copyreg as well: a program may copy what has attributes, and change them.
-        if kind.__module__.partition(".")[0] in sys.stdlib_module_names or not kind.__dictoffset__:
-            copyreg.pickle(kind, _reduce_for_all)  # type: ignore[arg-type]
-            return None
+    # `copy` asks copyreg as well: a program may copy what has attributes, and change them.
+    is_standard = kind.__module__.partition(".")[0] in sys.stdlib_module_names
+    if name[0] not in _MAIN and (is_standard or not kind.__dictoffset__):
+        copyreg.pickle(kind, _reduce_for_all)
+        return None
     return lambda _, __: (sentinel, (kind, *name))
 
 
-copyreg.pickle(object, _reduce_for_all)  # type: ignore[arg-type]
+copyreg.pickle(object, _reduce_for_all)

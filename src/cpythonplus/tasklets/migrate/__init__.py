@@ -1,1 +1,1 @@
-"""What a program uses of eventlet and gevent: `python -m cpythonplus.tasklets.migrate PATH`."""
+"""The command `python -m cpythonplus.tasklets.migrate PATH`, for programs on eventlet or gevent."""

@@ -1,4 +1,4 @@
-"""The names of eventlet and gevent: what to write instead, what has no counterpart, what may stay."""
+"""The names of eventlet and gevent: what to write instead, and what has no counterpart."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ WRITE, NONE, STAYS = "write", "none", "stays"
 
 
 class Advice(NamedTuple):
-    """What becomes of a name."""
+    """The fate of a name, and what to write or to know."""
 
     kind: str
     text: str
@@ -164,7 +164,15 @@ _GEVENT_NONE = {
 # eventlet has the same classes in modules, too.
 _EVENTLET.update({name: _QUEUE.format(name) for name in _QUEUES})
 _GEVENT.update({f"queue.{name}": _QUEUE.format(name) for name in _QUEUES})
-for _name in ("spawn", "spawn_n", "spawn_after", "spawn_after_local", "sleep", "getcurrent", "kill"):
+for _name in (
+    "spawn",
+    "spawn_n",
+    "spawn_after",
+    "spawn_after_local",
+    "sleep",
+    "getcurrent",
+    "kill",
+):
     _EVENTLET[f"greenthread.{_name}"] = _EVENTLET[_name]
 for _name in ("GreenPool", "GreenPile"):
     _EVENTLET[f"greenpool.{_name}"] = _EVENTLET[_name]

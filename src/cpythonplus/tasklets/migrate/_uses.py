@@ -24,7 +24,8 @@ class Use(NamedTuple):
 def _is_optional(node: ast.AST) -> bool:
     """Return whether a `try` goes on without what it imports."""
     return isinstance(node, ast.Try) and any(
-        handler.type is None or "ImportError" in ast.dump(handler.type)
+        handler.type is None
+        or "ImportError" in ast.dump(handler.type)
         or "ModuleNotFoundError" in ast.dump(handler.type)
         for handler in node.handlers
     )
