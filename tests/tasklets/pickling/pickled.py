@@ -7,7 +7,7 @@ import functools
 import itertools
 import sys
 import threading
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,6 +43,7 @@ def iterables() -> Iterator[Any]:
     yield {1: 2, 3: 4}
     yield {1: 2, 3: 4}.values()
     yield {1: 2, 3: 4}.items()
+    yield OrderedDict({1: 2, 3: 4}).values()
     yield {5, 6}
     yield "aé"
     yield b"xy"

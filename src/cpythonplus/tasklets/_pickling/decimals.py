@@ -4,11 +4,12 @@ The decimal context is the value of a context variable, which does not travel. W
 tasklet would compute with another precision, so a pickle has it beside the frames.
 
 `decimal.localcontext()` is an operand of its `with` statement, by itself or by its method
-`__exit__`, and pickle and copy refuse it.
+`__exit__`, and pickle and copy refuse both.
 """
 
 import decimal
 from contextvars import Context, copy_context
+from types import MethodDescriptorType
 from typing import Any
 
 from cpythonplus import _native
@@ -60,4 +61,24 @@ def _reduce_local_context(manager: Any, _: Any) -> tuple[Any, ...]:
     return _made_local_context, Context().run(_contexts_of, manager)
 
 
-reduce_as(type(_made_local_context(decimal.Context(), decimal.Context())), _reduce_local_context)
+_LocalContext: Any = type(_made_local_context(decimal.Context(), decimal.Context()))
+
+
+def _method_of_local_context(name: str) -> Any:
+    return getattr(_LocalContext, name)
+
+
+def _reduce_method(method: Any, _: Any) -> Any:
+    """Reduce a method of a class; that of local contexts has no name in its module."""
+    if method.__objclass__ is _LocalContext:
+        return _method_of_local_context, (method.__name__,)
+    return method.__reduce__()
+
+
+def _has_class_with_name(method: Any) -> bool:
+    return method.__objclass__ is not _LocalContext
+
+
+reduce_as(_LocalContext, _reduce_local_context)
+# From 3.14 on `__exit__` itself is an operand of `with`, beside its object.
+reduce_as(MethodDescriptorType, _reduce_method, pickled=_has_class_with_name)

@@ -98,8 +98,9 @@ def _view_of(mapping: Any, name: str) -> Any:
 
 
 def _reduce_view(view: Any, _: Any) -> tuple[Any, ...]:
-    (mapping,) = gc.get_referents(view)  # its own attribute `mapping` is a read-only proxy
-    return _view_of, (mapping, type(view).__name__.removeprefix("dict_"))
+    # Its own attribute `mapping` is a read-only proxy.
+    (mapping,) = (each for each in gc.get_referents(view) if not isinstance(each, type))
+    return _view_of, (mapping, type(view).__name__.rpartition("_")[2])
 
 
 def items_of(container: Any) -> Collection[Any]:
@@ -143,7 +144,14 @@ _REDUCERS: dict[type, Reduce] = {
     CodeType: _code.reduce_code,
     FunctionType: _code.reduce_function,
     ModuleType: _code.reduce_module,
-    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), _reduce_view),
+    **dict.fromkeys(
+        [
+            type(getattr(mapping, name)())
+            for mapping in ({}, OrderedDict())
+            for name in ("keys", "values", "items")
+        ],
+        _reduce_view,
+    ),
 }
 
 
