@@ -138,20 +138,15 @@ def remade(container: Any, change: Callable[[Any], Any]) -> tuple[Any, ...]:
     return kind, made, None, None, pairs
 
 
+_MAPPINGS: tuple[dict[Any, Any], ...] = {}, OrderedDict()
+_VIEWS: list[Any] = [view for it in _MAPPINGS for view in (it.keys(), it.values(), it.items())]
 _REDUCERS: dict[type, Reduce] = {
     **dict.fromkeys(CONTAINERS, remade),
     CellType: _code.reduce_cell,
     CodeType: _code.reduce_code,
     FunctionType: _code.reduce_function,
     ModuleType: _code.reduce_module,
-    **dict.fromkeys(
-        [
-            type(getattr(mapping, name)())
-            for mapping in ({}, OrderedDict())
-            for name in ("keys", "values", "items")
-        ],
-        _reduce_view,
-    ),
+    **dict.fromkeys(map(type, _VIEWS), _reduce_view),
 }
 
 
