@@ -23,6 +23,7 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -318,7 +319,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(*Server().ask(source, found[1], (int(found[2]), int(found[3]))))
         return 0
     counts: Counter[str] = Counter()
-    wrong = check_programs(options.programs, options.seed, counts)
+    wrong = None
+    with suppress(KeyboardInterrupt):  # it tells how far it came
+        wrong = check_programs(options.programs, options.seed, counts)
     for words, count in counts.most_common(40):
         print(f"{count:9,} {words[:150]}")
     if wrong is not None:
