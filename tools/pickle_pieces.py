@@ -534,6 +534,7 @@ STATEMENTS = (
     "d$u = defaultdict(lambda: [x])\nd$u[1].append($S)\nlog.append(d$u[2] + d$u[1])",
     "i$u = int | str\nl$u = list[int]\nx += $S\nlog.append((str(i$u), str(l$u)))",
     "b$u = bytearray(b'ab')\nx += $S\nb$u += b'c'\nlog.append(bytes(b$u))",
+    "d$u = {1: 2, 3: 4, 5: 6}\nfor k$u, v$u in d$u.items():\n    log.append((k$u, v$u, $S))\n    d$u[5] += v$u",
     "lo$u = locals\nx += $S\nlog.append(sorted(lo$u())[:1])",
     "k$u = Kept\nx += $S\nlog.append(k$u is Kept)",
     # ---- what cannot be pickled has to be refused ----

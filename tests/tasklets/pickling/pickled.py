@@ -68,6 +68,23 @@ def loops(log: Log) -> None:
     log.append("else")
 
 
+def changed_values(log: Log) -> None:
+    """The loop gives values that were changed since it stopped."""
+    counts = {"a": 1, "b": 2, "c": 3}
+    for name, count in counts.items():
+        log.append((name, stop(count)))
+        counts["c"] += 1
+    back = reversed(counts.values())
+    next(back)
+    stop()
+    counts["a"] = 7
+    log.append(list(back))
+    for count in counts.values():
+        stop()
+        counts["b"] += count
+        log.append(count)
+
+
 def is_small(number: int) -> bool:
     return number < 3
 
@@ -810,7 +827,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
-    *(sentinels, decimals, exit_stacks, methods_in_c, dispatching_methods),
+    *(changed_values, sentinels, decimals, exit_stacks, methods_in_c, dispatching_methods),
     *(groups_left_early, held_twice, passed_on, partials, behind_decorators, containers),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )

@@ -210,8 +210,8 @@ def make_function(code: CodeType, home: str | None, name: str, closure: Any) -> 
 
 
 def set_function_state(function: FunctionType, state: Any) -> None:
-    module, qualname, defaults, kwdefaults, attributes, names = state
-    function.__module__, function.__qualname__ = module, qualname
+    (module, qualname, doc), defaults, kwdefaults, attributes, names = state
+    function.__module__, function.__qualname__, function.__doc__ = module, qualname, doc
     function.__defaults__ = defaults
     function.__kwdefaults__ = kwdefaults
     function.__dict__.update(attributes)
@@ -276,8 +276,7 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
     )
     defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
     state = (
-        function.__module__,
-        function.__qualname__,
+        (function.__module__, function.__qualname__, function.__doc__),
         None if defaults is None else tuple(map(wrap, defaults)),
         None if kwdefaults is None else {name: wrap(each) for name, each in kwdefaults.items()},
         {name: wrap(each) for name, each in function.__dict__.items()},
