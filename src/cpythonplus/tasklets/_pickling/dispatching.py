@@ -21,8 +21,8 @@ def _descriptor(module: str, qualname: str) -> Any:
     path, _, name = qualname.rpartition(".")
     try:
         return vars(at_name(module, path) if path else importlib.import_module(module))[name]
-    except (ImportError, AttributeError, KeyError, TypeError):
-        raise UnpicklingError(f"{module}.{qualname} is not here") from None
+    except (ImportError, AttributeError, KeyError, TypeError) as error:
+        raise UnpicklingError(f"{module}.{qualname} is not here: {error!r}") from None
 
 
 def _named(function: Any, is_it: Any) -> tuple[str, str]:
@@ -31,7 +31,7 @@ def _named(function: Any, is_it: Any) -> tuple[str, str]:
     with suppress(UnpicklingError):
         if is_it(_descriptor(*named)):
             return named
-    raise PicklingError(f"what dispatches {'.'.join(named)} is not found by its name")
+    raise PicklingError(f"the dispatcher of {'.'.join(named)} cannot be pickled: it has no name")
 
 
 def _reduce_descriptor(method: Any, _: Wrap) -> tuple[Any, ...]:

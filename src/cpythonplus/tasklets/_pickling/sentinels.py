@@ -99,7 +99,7 @@ def sentinel(kind: Any, name: str, path: str) -> Any:
     if found is None and name in _MAIN and "." not in path:
         return globals_at(name).setdefault(path, kind.__new__(kind))
     if type(found) is not kind:
-        raise UnpicklingError(f"{name}.{path} is not here")
+        raise UnpicklingError(f"{name}.{path} is not here: found {type(found).__name__}")
     return found
 
 

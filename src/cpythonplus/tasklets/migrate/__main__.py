@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     files = unread = 0
     for path in options.paths:
         if not path.exists():
-            parser.error(f"{path} does not exist")
+            parser.error(f"no such file or folder: {path}")
         for file in _files(path):
             try:
                 uses = _uses(file)
