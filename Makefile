@@ -99,6 +99,10 @@ fuzz-calls: ## random calls of the whole API of tasklets, FUZZ_CALLS (10 million
 pickle-damage: ## pickles of tasklets damaged in every place: an error or a run, never a crash
 	@$(in_env) --group test -- python -m tools.pickle_damage
 
+.PHONY: pickle-property
+pickle-property: ## PROGRAMS (10000) that hypothesis writes stop, are pickled, and go on in a fresh process
+	@$(in_env) --group test -- python -m tools.pickle_property --programs $(or $(PROGRAMS),10000)
+
 .PHONY: signal-stress
 signal-stress: ## signal handlers beside waits for the same things, at 1 kHz, for SECONDS (60)
 	@$(in_env) --group test -- python tools/signal_stress.py --seconds $(SECONDS)

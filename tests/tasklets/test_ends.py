@@ -258,6 +258,30 @@ run()
         )
         assert child.out == "5\n"
 
+    def test_a_forked_process_that_waits_for_a_thread(self) -> None:
+        """Meanwhile the main tasklet does not go on behind its run() in the child."""
+        child = run_child(
+            IMPORTS
+            + """
+import multiprocessing
+from cpythonplus.tasklets import locks
+locks.patch()
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+
+def body():
+    process = context.Process(target=queue.put, args=(5,))  # a thread sends it, and is joined
+    process.start()
+    process.join()
+    print(process.exitcode, queue.get())
+
+tasklet(body)()
+run()
+print("end", flush=True)
+"""
+        )
+        assert child.out == "0 5\nend\n"
+
     def test_fork_while_another_thread_has_tasklets(self) -> None:
         child = run_child(
             IMPORTS

@@ -5,9 +5,10 @@ from importlib import import_module
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "src" / "cpythonplus"
-# Not for a program's imports but named in its configuration; what imports them is prepared.
+# Not for a program's imports but named in its configuration, or a command.
 BY_NAME = {
     "cpythonplus.tasklets.gunicorn",
+    "cpythonplus.tasklets.migrate",
     "cpythonplus.prefork.gunicorn",
     "cpythonplus.prefork.multiprocessing.preload",
 }

@@ -392,6 +392,9 @@ tasklets_after_fork(PyObject *module, PyObject *ignored)
     if (plus_scheduler_own != NULL) {
         plus_hub_after_fork(plus_scheduler_own);
         plus_task_locks_after_fork(plus_scheduler_own);
+        /* The forking tasklet may wait for a thread, such as the one that fills a multiprocessing.Queue.  Meanwhile
+         * the callers of run() must not go on: they would do in the child what they do in the parent. */
+        plus_scheduler_own->runs.threadblock |= plus_scheduler_own->runs.count > 0;
     }
     Py_RETURN_NONE;
 }

@@ -1,11 +1,13 @@
 """Functions for tasklets that are pickled: each stops in the middle of something, and logs."""
 
 import contextlib
+import dataclasses
+import decimal
 import functools
 import itertools
 import sys
 import threading
-from collections import defaultdict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -41,6 +43,7 @@ def iterables() -> Iterator[Any]:
     yield {1: 2, 3: 4}
     yield {1: 2, 3: 4}.values()
     yield {1: 2, 3: 4}.items()
+    yield OrderedDict({1: 2, 3: 4}).values()
     yield {5, 6}
     yield "aé"
     yield b"xy"
@@ -52,6 +55,7 @@ def iterables() -> Iterator[Any]:
     yield filter(None, [0, 1, 2])
     yield reversed([1, 2])
     yield reversed({7: 8})
+    yield reversed(deque([1, 2, 3]))
     yield iter(functools.partial(next, iter([1, 2, 3])), 3)
 
 
@@ -62,6 +66,23 @@ def loops(log: Log) -> None:
     while len(log) < 60:
         log.append(stop("while"))
     log.append("else")
+
+
+def changed_values(log: Log) -> None:
+    """The loop gives values that were changed since it stopped."""
+    counts = {"a": 1, "b": 2, "c": 3}
+    for name, count in counts.items():
+        log.append((name, stop(count)))
+        counts["c"] += 1
+    back = reversed(counts.values())
+    next(back)
+    stop()
+    counts["a"] = 7
+    log.append(list(back))
+    for count in counts.values():
+        stop()
+        counts["b"] += count
+        log.append(count)
 
 
 def is_small(number: int) -> bool:
@@ -680,6 +701,101 @@ def partials(log: Log) -> None:
     log.append(len(of_partial(9)))
 
 
+MISSING = object()
+
+
+class Nothing:
+    """Without state."""
+
+    __slots__ = ()
+    marker = object()
+
+
+class Empty:
+    """Has no state by now, but may get some."""
+
+
+NOTHING = Nothing()
+
+
+def sentinels(log: Log) -> None:
+    def asked(value: Any = MISSING, *, other: Any = NOTHING) -> bool:
+        stop()
+        return value is MISSING and other is NOTHING
+
+    own = object()
+    both = [own, Nothing.marker, dataclasses.MISSING, {"deep": MISSING}]
+    log += [asked(), asked(own)]
+    log.append((both[0] is own, both[1] is Nothing.marker, both[2] is dataclasses.MISSING))
+    stop()
+    log.append((both[0] is own, both[1] is Nothing.marker, both[2] is dataclasses.MISSING))
+    log.append((both[3]["deep"] is MISSING, own is MISSING))  # type: ignore[index]
+
+
+def decimals(log: Log) -> None:
+    def third() -> str:
+        return str(decimal.Decimal(1) / 3)
+
+    with decimal.localcontext() as here:
+        here.prec = 4
+        stop()
+        log.append(third())
+        here.prec = 6
+        stop()
+        log.append(third())
+    log.append(third())
+
+
+def exit_stacks(log: Log) -> None:
+    with contextlib.ExitStack() as stack, contextlib.nullcontext(lambda: log) as same:
+        stack.callback(log.append, "called")
+        stack.callback(lambda: log.append("called, too"))
+        stack.enter_context(contextlib.suppress(Broken))
+        log.append(stack.enter_context(managed(log)))
+        stop()
+        log.append(same() is log)
+        with stack.pop_all():
+            stop()
+            raise Broken
+
+
+def methods_in_c(log: Log) -> None:
+    """A variable has a method of an object that is the frame's."""
+    numbers = iter([1, 2, 3])
+    step, add, functions = numbers.__next__, log.append, [lambda: log]
+    add_function, steps = functions.append, plain_numbers(3)
+    send = steps.send
+    step()
+    next(steps)
+    stop()
+    add((step(), next(numbers), send(None), next(steps)))
+    add_function(lambda: [])
+    log.append((len(functions), functions[0]() is log))
+
+
+class Dispatching:
+    """Has a method for each class of its argument."""
+
+    def __init__(self) -> None:
+        self.value = 3
+
+    @functools.singledispatchmethod
+    def method(self, it: Any) -> Any:
+        return stop(it), self.value
+
+    @method.register
+    def _(self, it: int) -> Any:
+        return stop(it) + self.value
+
+
+def dispatching_methods(log: Log) -> None:
+    one = Dispatching()
+    bound = one.method
+    log += [one.method("a"), one.method(1), Dispatching.method(one, 2)]
+    stop()
+    log.append(bound(4))
+
+
 def unbound_locals(log: Log) -> None:
     gone = kept = 1
     del gone
@@ -711,6 +827,7 @@ CASES = (
     *(itertools_loops, groups_and_tees, exceptions_with_arguments),
     *(shared_comprehensions, decorated, groups_again, leaving),
     *(expressions, loops, handlers, groups, contexts, exits, matches, comprehensions, generators),
+    *(changed_values, sentinels, decimals, exit_stacks, methods_in_c, dispatching_methods),
     *(groups_left_early, held_twice, passed_on, partials, behind_decorators, containers),
     *(generator_values, coroutines, closures, methods, unbound_locals, recursion, defaults),
 )

@@ -151,13 +151,13 @@ def test_functions_of_main_travel(tmp_path: Path) -> None:
     program.write_text(
         "import pickle\n"
         "from cpythonplus.tasklets import run, schedule_remove, tasklet\n"
-        "FACTOR = 3\n"
+        "FACTOR, MISSING = 3, object()\n"
         "def scaled(n):\n"
         "    return n * FACTOR\n"
-        "def work(n, path):\n"
+        "def work(n, path, given=MISSING):\n"
         "    for i in range(n):\n"
         "        schedule_remove()\n"
-        "        total = scaled(i) + (lambda: 1)()\n"
+        "        total = scaled(i) + (lambda: 1)() + (given is not MISSING)\n"
         "    open(path, 'w').write(str(total))\n"
         f"task = tasklet(work)(3, {str(tmp_path / 'out')!r})\n"
         "run()\n"
@@ -176,6 +176,38 @@ def test_functions_of_main_travel(tmp_path: Path) -> None:
         assert open({str(tmp_path / "out")!r}).read() == "7"
         """
     )
+
+
+def test_a_wrapper_by_value_keeps_the_globals_of_its_module() -> None:
+    @contextlib.contextmanager
+    def local() -> Iterator[None]:
+        yield
+
+    wrapper = tasklets.dumps(local)  # its __module__ is that of what it wraps
+    loaded = pickle.loads(wrapper)
+    assert loaded.__globals__ is vars(contextlib)
+    assert loaded.__module__ == __name__
+    with loaded():
+        pass
+
+
+def test_a_sentinel_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pickled, "GONE", pickled.Empty(), raising=False)
+    task = started(lambda gone: (stop(), gone), pickled.GONE)  # type: ignore[attr-defined]
+    data = pickle.dumps(task)
+    monkeypatch.undo()
+    with pytest.raises(pickle.UnpicklingError, match="GONE is not here"):
+        pickle.loads(data)
+
+
+def test_a_deep_copy_shares_globals_that_cannot_be_copied() -> None:
+    scope: dict[str, Any] = {"lock": threading.Lock(), "stop": stop, "__name__": "nowhere"}
+    exec("def work(log):\n    stop()\n    log.append(lock.locked())", scope)
+    log: list[Any] = []
+    copied, copied_log = copy.deepcopy((started(scope["work"], log), log))
+    scope["lock"].acquire()
+    finish(copied)
+    assert copied_log == [True]
 
 
 # ---- states of a tasklet -----------------------------------------------------------------------

@@ -1,15 +1,17 @@
-"""Programs of random seeds, pickled wherever they stop, end as an undisturbed run does.
+"""Programs of random seeds, and of hypothesis, pickled where they stop, end as undisturbed ones do.
 
 Damaged pickles crash nothing.
 """
 
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from tests.support import SANITIZED
 from tools.pickle_fuzz import run_programs
+from tools.pickle_property import check_programs
 from tools.setup_env import ROOT
 
 KEPT = (1028, 46, 50, 65, 118, 150, 159, 171, 186)  # each has failed once
@@ -21,6 +23,14 @@ def test_programs(seeds: tuple[int, ...] | range) -> None:
     assert failures == []
     assert counts["programs"] == len(seeds)
     assert counts["stops"] > 5 * len(seeds)
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.slow)])
+def test_property(count: int) -> None:
+    counts: Counter[str] = Counter()
+    assert check_programs(count, 0, counts) is None
+    assert counts["programs"] >= count
+    assert counts["ended"] > count // 3
 
 
 # A damaged pickle may ask for any memory, and under a sanitizer nothing can limit it.

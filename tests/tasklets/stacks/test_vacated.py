@@ -336,6 +336,31 @@ class TestEnds:
         ).out
         assert out.split() == ["1", "finally"]
 
+    def test_in_the_call_of_a_class_where_nothing_was_pickled(self) -> None:
+        out = run_child(
+            """
+            from cpythonplus.tasklets import channel, run, tasklet, trim_stacks
+
+            gate, got = channel(), []
+
+            class Waits:
+                def __init__(self):
+                    self.got = gate.receive()
+
+            tasks = [tasklet(lambda: got.append(Waits().got))() for _ in range(3)]
+            run()
+            trim_stacks()
+            gate.send(1)
+            print(tasks[1].restorable)
+            trim_stacks()
+            gate.send(2)
+            gate.send(3)
+            run()
+            print(got)
+            """
+        ).out
+        assert out.splitlines() == ["True", "[1, 2, 3]"]
+
     def test_after_a_fork(self) -> None:
         run_child(
             """

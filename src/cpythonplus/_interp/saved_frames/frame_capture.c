@@ -713,10 +713,15 @@ plus_capture_prepare(PyObject *function)
     return 0;
 }
 
-/* A captured frame of `initialise` for the object. */
+/* A captured frame of `initialise` for the object.  A program that has pickled nothing has no such function: then its
+ * tasklets keep their C stacks. */
 static PyObject *
 capture_made(PyObject *made)
 {
+    if (initialise == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "nothing stands for the call of a class yet");
+        return NULL;
+    }
     PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(initialise);
     const struct plus_call_site *site = NULL;
     int offset = 0, end = (int)Py_SIZE(code) * (int)sizeof(_Py_CODEUNIT);

@@ -25,7 +25,7 @@ struct plus_capture_ends {
     bool (*iterator)(PyObject *iterator);
 };
 
-/* Must precede the first capture. `function` is a Python function of three variables that makes a call without operands
+/* Before it, frames below an __init__ that a class called are refused. `function` is a Python function of three variables that makes a call without operands
  * that stay, and then returns its first variable.  Its frame becomes the caller of an __init__ that a class called. */
 int
 plus_capture_prepare(PyObject *function);

@@ -116,6 +116,14 @@ plus_capturing_frames(struct plus_tasklet *task, PyObject *error)
 bool
 plus_capturing_is_possible(struct plus_tasklet *task)
 {
+    /* It makes the function that stands for the call of a class. It may run any code, so it comes first. */
+    PyObject *module = PyImport_ImportModule("cpythonplus.tasklets._pickling.reducing");
+
+    if (module == NULL) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_DECREF(module);
     if (plus_capturing_why_not(task) != NULL ||
         plus_facts_refusal(needed, sizeof needed / sizeof needed[0]) != NULL) {
         return false;

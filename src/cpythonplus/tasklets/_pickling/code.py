@@ -90,7 +90,7 @@ def code_hash(code: CodeType) -> bytes:
 # ---- by name ------------------------------------------------------------------------------------
 
 
-def _at_name(module: str, qualname: str) -> Any:
+def at_name(module: str, qualname: str) -> Any:
     found: Any = sys.modules.get(module) or importlib.import_module(module)
     for part in qualname.split("."):
         found = getattr(found, part)
@@ -121,7 +121,7 @@ def has_name(function: FunctionType) -> bool:
         return True
     digest = code_hash(function.__code__)
     try:
-        all_of_it = _behind(_at_name(module, qualname))
+        all_of_it = _behind(at_name(module, qualname))
         return next((f for f in all_of_it if code_hash(f.__code__) == digest), None) is function
     except (ImportError, AttributeError):
         return False
@@ -136,7 +136,7 @@ def function_by_name(module: str, qualname: str, digest: bytes) -> FunctionType:
             return now
     now = None
     try:
-        for each in _behind(_at_name(module, qualname)):
+        for each in _behind(at_name(module, qualname)):
             now = code_hash(each.__code__)
             if now == digest:
                 return each
@@ -170,7 +170,7 @@ def names_in(code: CodeType) -> set[str]:
     return names
 
 
-def _globals_at(module: str | None) -> dict[str, Any]:
+def globals_at(module: str | None) -> dict[str, Any]:
     name = module or "__main__"
     try:
         return vars(sys.modules.get(name) or importlib.import_module(name))
@@ -201,21 +201,17 @@ def load_code(version: Any, data: Any, checksum: Any) -> CodeType:
     return code
 
 
-def make_function(
-    code: CodeType, module: str | None, name: str, qualname: str, closure: Any
-) -> FunctionType:
-    """Called by pickle. UnpicklingError if the cells do not fit the code."""
+def make_function(code: CodeType, home: str | None, name: str, closure: Any) -> FunctionType:
+    """Pickle calls it; UnpicklingError if the cells do not fit the code."""
     try:
-        made = FunctionType(code, _globals_at(module), name, None, closure)
+        return FunctionType(code, globals_at(home), name, None, closure)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(f"no function: {error}") from None
-    made.__qualname__ = qualname
-    made.__module__ = module  # type: ignore[assignment]
-    return made
 
 
 def set_function_state(function: FunctionType, state: Any) -> None:
-    defaults, kwdefaults, attributes, names = state
+    (module, qualname, doc), defaults, kwdefaults, attributes, names = state
+    function.__module__, function.__qualname__, function.__doc__ = module, qualname, doc
     function.__defaults__ = defaults
     function.__kwdefaults__ = kwdefaults
     function.__dict__.update(attributes)
@@ -248,10 +244,18 @@ def reduce_module(module: ModuleType, _: Wrap) -> tuple[Any, ...]:
     return importlib.import_module, (module.__name__,)
 
 
-def _travelling(function: FunctionType, wrap: Wrap) -> dict[str, Any]:
-    module = function.__module__
-    if module not in (None, "__main__"):
-        found = sys.modules.get(module)
+def _home(function: FunctionType) -> str | None:
+    """Return the name of the module of its globals; a wrapper bears that of what it wraps."""
+    name = function.__globals__.get("__name__")
+    there = sys.modules.get(name) if isinstance(name, str) else None
+    return (
+        name if there is not None and vars(there) is function.__globals__ else function.__module__
+    )
+
+
+def _travelling(function: FunctionType, home: str | None, wrap: Wrap) -> dict[str, Any]:
+    if home not in (None, "__main__"):
+        found = sys.modules.get(home)
         if found is not None and vars(found) is function.__globals__ and found.__spec__:
             return {}
     there = function.__globals__
@@ -263,20 +267,20 @@ def reduce_function(function: FunctionType, wrap: Wrap) -> tuple[Any, ...]:
     name = name_of(function)
     if name is not None:
         return function_by_name, name
-    closure = function.__closure__
+    closure, home = function.__closure__, _home(function)
     arguments = (
         wrap(function.__code__),
-        function.__module__,
+        home,
         function.__name__,
-        function.__qualname__,
         None if closure is None else tuple(map(wrap, closure)),
     )
     defaults, kwdefaults = function.__defaults__, function.__kwdefaults__
     state = (
+        (function.__module__, function.__qualname__, function.__doc__),
         None if defaults is None else tuple(map(wrap, defaults)),
         None if kwdefaults is None else {name: wrap(each) for name, each in kwdefaults.items()},
         {name: wrap(each) for name, each in function.__dict__.items()},
-        _travelling(function, wrap),
+        _travelling(function, home, wrap),
     )
     return make_function, arguments, state, None, None, set_function_state
 
@@ -292,7 +296,7 @@ def pickle_finds(function: FunctionType) -> bool:
     """Return whether the function goes by name, and is found by it: no wrapper has its name."""
     if not goes_by_name(function):
         return False
-    return _at_name(function.__module__, function.__qualname__) is function
+    return at_name(function.__module__, function.__qualname__) is function
 
 
 def name_of(function: FunctionType) -> tuple[str, str, bytes] | None:

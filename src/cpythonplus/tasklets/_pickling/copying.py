@@ -11,7 +11,15 @@ import pickle
 from contextlib import suppress
 from contextvars import Context, Token, copy_context
 from pickle import PicklingError
-from types import CellType, CoroutineType, FunctionType, GeneratorType, MethodType
+from types import (
+    BuiltinMethodType,
+    CellType,
+    CoroutineType,
+    FunctionType,
+    GeneratorType,
+    MethodType,
+    MethodWrapperType,
+)
 from typing import Any
 
 from cpythonplus import _native
@@ -65,8 +73,9 @@ def _is_of_state(obj: Any, memo: dict[int, Any]) -> bool:
     kind = type(obj)
     if kind in CONTAINERS:
         return leads(obj, lambda each: _is_of_state(each, memo))
-    if kind is MethodType:
-        return _is_of_state(obj.__func__, memo) or _is_of_state(obj.__self__, memo)
+    if kind in (BuiltinMethodType, MethodType, MethodWrapperType):
+        parts = obj.__self__, getattr(obj, "__func__", None)
+        return any(_is_of_state(each, memo) for each in parts)
     if kind in (GeneratorType, CoroutineType):
         obj, kind = _native.generator_function(obj), FunctionType
     elif _is_iterator(kind):
@@ -87,6 +96,13 @@ def _copied_inside(obj: Any, memo: dict[int, Any]) -> Any:
 
 def _copied_method(method: MethodType, memo: dict[int, Any]) -> MethodType:
     return MethodType(_copied(method.__func__, memo), _copied(method.__self__, memo))
+
+
+def _copied_method_in_c(method: Any, memo: dict[int, Any]) -> Any:
+    """Return `iterator.__next__` or `items.append` of the copy, if its object is copied."""
+    it = method.__self__
+    made = _copied(it, memo)
+    return method if made is it else getattr(made, method.__name__)
 
 
 def _copied_cell(cell: CellType, memo: dict[int, Any]) -> CellType:
@@ -189,12 +205,14 @@ def _copy_cells(values: Any, memo: dict[int, Any]) -> None:
 
 
 _COPIERS: dict[type, Any] = {
+    BuiltinMethodType: _copied_method_in_c,
     CellType: _copied_cell,
     CoroutineIteratorType: _copied_coroutine_iterator,
     CoroutineType: _copied_generator,
     FunctionType: _copied_function,
     GeneratorType: _copied_generator,
     MethodType: _copied_method,
+    MethodWrapperType: _copied_method_in_c,
 }
 
 

@@ -1,6 +1,7 @@
 """Pickles of iterators: those of itertools, and others whose `__reduce__` leads to them."""
 
 import copyreg
+import gc
 import itertools
 import sys
 import warnings
@@ -24,6 +25,14 @@ def set_quietly(iterator: Any, state: Any) -> None:
         iterator.__setstate__(state)
 
 
+_DEQUE_REVERSED: Any = type(reversed(deque()))
+
+
+def make_deque_reversed(over: Any, number: int) -> Any:
+    """Pickle calls it for `reversed(deque)`, whose class has no name from 3.12 on."""
+    return _DEQUE_REVERSED(over, number)
+
+
 def _reduced_by_itself(iterator: Any) -> Reduced:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -31,6 +40,8 @@ def _reduced_by_itself(iterator: Any) -> Reduced:
             function, arguments, *state = iterator.__reduce_ex__(4)
         except TypeError as error:
             raise PicklingError(str(error)) from None
+    if function is _DEQUE_REVERSED:
+        function = make_deque_reversed
     return function, arguments, state[0] if state else None, set_quietly
 
 
@@ -111,10 +122,49 @@ _BY_FIELDS = frozenset(
 )
 
 
+# ---- values and items of dicts -----------------------------------------------------------------
+
+# Their own `__reduce__` is a list of what is left, with the values of that moment.
+_OF_VALUES: dict[type, str] = {
+    type(iter({}.values())): "values",
+    type(iter({}.items())): "items",
+    type(reversed({}.values())): "values",
+    type(reversed({}.items())): "items",
+}
+
+
+def make_dict_iterator(mapping: Any, name: str, given: int, *, backwards: bool = False) -> Any:
+    """Pickle calls it for an iterator over values or items that has given some."""
+    view = getattr(mapping, name)()
+    made = reversed(view) if backwards else iter(view)
+    for _ in itertools.islice(made, given):
+        pass
+    return made
+
+
+def make_reversed_dict_iterator(mapping: Any, name: str, given: int) -> Any:
+    """Pickle calls it as make_dict_iterator()."""
+    return make_dict_iterator(mapping, name, given, backwards=True)
+
+
+def _reduced_of_dict(iterator: Any) -> Reduced:
+    plain = _reduced_by_itself(iterator)  # it refuses if the dict has changed its size
+    left = len(plain[1][0])
+    for mapping in gc.get_referents(iterator):
+        if isinstance(mapping, dict) and len(mapping) >= left:
+            is_reversed = "reverse" in type(iterator).__name__
+            make = make_reversed_dict_iterator if is_reversed else make_dict_iterator
+            arguments = mapping, _OF_VALUES[type(iterator)], len(mapping) - left
+            return make, arguments, None, set_quietly
+    return plain  # at its end it has no dict any more
+
+
 def reduced(iterator: Any) -> Reduced:
     """Return how an iterator is made again; PicklingError if it cannot."""
     if type(iterator) in _BY_FIELDS:
         return _reduced_by_fields(iterator)
+    if type(iterator) in _OF_VALUES:
+        return _reduced_of_dict(iterator)
     if type(iterator) in _LOSSY:
         raise PicklingError("the state of an iterator of itertools.groupby() is not known here")
     return _reduced_by_itself(iterator)
@@ -161,7 +211,8 @@ for _kind in (
     *(type(iter(each)) for each in _OF_CONTAINERS),
     *(type(reversed(each)) for each in _OF_CONTAINERS if hasattr(each, "__reversed__")),
 ):
-    reduce_as(_kind, _reduce, pickled=_always)
+    by_pickle = None if _kind in (_DEQUE_REVERSED, *_OF_VALUES) else _always
+    reduce_as(_kind, _reduce, pickled=by_pickle)
 for _kind in KINDS:
     if "__reduce__" in vars(_kind):
         reduce_as(_kind, _reduce, pickled=_always)

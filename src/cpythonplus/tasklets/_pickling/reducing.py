@@ -2,7 +2,7 @@
 
 A tasklet reduces to its state, a tuple:
 
-    (format, (3, minor), flags, tempval, frames, handled, links, call, channel, attributes)
+    (format, (3, minor), flags, tempval, frames, handled, links, call, channel, attributes, decimal)
 
     frames      captured frames, outermost first, or None: _interp/saved_frames/frame_capture.h
     handled     the exception that is being handled outside of generators, or None
@@ -11,6 +11,7 @@ A tasklet reduces to its state, a tuple:
     call        (func, args, kwargs) of a tasklet that has not begun, or None
     channel     the one that it is blocked on, or None.  The channel's own state has its queue
     attributes  those of an instance of a subclass, or None
+    decimal     the decimal context, or None
 
 The interpreter's instructions and their offsets differ between minor versions, so a pickle of
 another one is refused before anything is restored.
@@ -20,22 +21,33 @@ import copyreg
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import _GeneratorContextManager, suppress
+from contextlib import (
+    AsyncExitStack,
+    ExitStack,
+    _GeneratorContextManager,
+    aclosing,
+    closing,
+    nullcontext,
+    suppress,
+)
 from functools import partial
 from pickle import PicklingError, UnpicklingError
 from types import (
+    BuiltinMethodType,
     CellType,
     CodeType,
     CoroutineType,
     FunctionType,
     GeneratorType,
     MethodType,
+    MethodWrapperType,
+    ModuleType,
     TracebackType,
 )
 from typing import Any
 
 from cpythonplus import _native
-from cpythonplus.tasklets._pickling import iterators  # noqa: F401  # it registers reducers
+from cpythonplus.tasklets._pickling import dispatching, iterators  # noqa: F401  # reducers
 from cpythonplus.tasklets._pickling.code import VERSION, cell_by_name, name_of, version_text
 from cpythonplus.tasklets._pickling.wrapping import (
     PLAIN,
@@ -50,7 +62,7 @@ from cpythonplus.tasklets._pickling.wrapping import (
     wrapped,
 )
 
-FORMAT, _ITEMS = 1, 10
+FORMAT, _ITEMS = 1, 11
 ATOMIC, IGNORE_NESTING, BLOCK_TRAP, ALIVE, BLOCKED = 1, 2, 4, 8, 16
 
 Frame = tuple[Any, int, bytes, tuple[Any, ...], Any]
@@ -215,6 +227,15 @@ def _simple(frames: tuple[Frame, ...]) -> tuple[Any, ...] | None:
     return tuple(written)
 
 
+def _decimal_context(task: _native.tasklet) -> Any:
+    """Return the tasklet's decimal context; its module registers reducers of local contexts."""
+    if "decimal" not in sys.modules:
+        return None
+    from cpythonplus.tasklets._pickling.decimals import decimal_context
+
+    return decimal_context(task)
+
+
 def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
     """Return the result of `__reduce__`; PicklingError names a value that cannot be pickled."""
     flags, tempval, frames, handled, call, channel = _native.tasklets_capture(task, PicklingError)
@@ -237,7 +258,8 @@ def reduce_tasklet(task: _native.tasklet) -> tuple[Any, ...]:
     attributes = None if kind is _native.tasklet else getattr(task, "__dict__", None) or None
     if type(tempval) not in PLAIN:
         tempval = wrap(tempval)
-    state = (*(FORMAT, VERSION, flags, tempval, frames, handled, links, call, channel, attributes),)
+    rest = links, call, channel, attributes, _decimal_context(task) if flags & ALIVE else None
+    state = FORMAT, VERSION, flags, tempval, frames, handled, *rest
     return copyreg.__newobj__, (kind,), state  # type: ignore[attr-defined]
 
 
@@ -245,7 +267,7 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
     """Give a new tasklet the state of `reduce_tasklet`; UnpicklingError if it does not fit."""
     if type(state) is not tuple or len(state) != _ITEMS or state[0] != FORMAT:
         raise UnpicklingError("not the state of a tasklet, or of another release of cpythonplus")
-    _, version, flags, tempval, frames, handled, links, call, _, attributes = state
+    _, version, flags, tempval, frames, handled, links, call, _, attributes, within = state
     if version != VERSION:
         raise UnpicklingError(
             f"a tasklet was pickled by Python {version_text(version)}, "
@@ -256,6 +278,10 @@ def set_tasklet_state(task: _native.tasklet, state: Any) -> None:
             frames = tuple([(owner(first), *rest) for first, *rest in frames])
         _link(links)
         restore(task, flags, tempval, frames=frames, handled=handled, call=call)
+        if within is not None:
+            from cpythonplus.tasklets._pickling.decimals import set_decimal_context
+
+            set_decimal_context(task, within)
     except (TypeError, ValueError) as error:
         raise UnpicklingError(str(error)) from None
     if attributes:
@@ -387,8 +413,8 @@ def _made_manager(kind: type[Any], state: dict[str, Any]) -> Any:
     return made
 
 
-def _reduce_manager(manager: Any, _: Any) -> tuple[Any, ...]:
-    """Reduce a manager of contextlib.contextmanager(): its generator lies in an attribute."""
+def _reduce_manager(manager: Any, wrap: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Reduce a manager of contextlib: a generator or a local function lies in an attribute."""
     state = {name: wrap(value) for name, value in vars(manager).items()}
     return _made_manager, (type(manager), state)
 
@@ -417,10 +443,29 @@ def _reduce_method(method: MethodType, wrap: Callable[[Any], Any]) -> tuple[Any,
     return _made_method, (wrap(method.__func__), wrap(method.__self__))
 
 
+def _is_free(method: Any) -> bool:
+    """Return whether a function in C belongs to a module, not to an object."""
+    return method.__self__ is None or isinstance(method.__self__, ModuleType)
+
+
+def _reduce_method_in_c(method: Any, wrap: Callable[[Any], Any]) -> Any:
+    """Reduce `items.append`, `iterator.__next__`: a deep copy would share the object."""
+    if _is_free(method):
+        return method.__name__  # which pickle looks for
+    return getattr, (wrap(method.__self__), method.__name__)
+
+
+def _always(_: Any) -> bool:
+    return True
+
+
 reduce_as(MethodType, _reduce_method, pickled=_is_found)
+_kind: Any
+for _kind in (BuiltinMethodType, MethodWrapperType):
+    reduce_as(_kind, _reduce_method_in_c, pickled=_is_free)
 reduce_as(_GeneratorContextManager, _reduce_manager)
-if sys.version_info >= (3, 14):
-    from cpythonplus.tasklets._pickling import local_contexts  # noqa: F401  # it registers a reducer
+for _kind in (AsyncExitStack, ExitStack, aclosing, closing, nullcontext):
+    reduce_as(_kind, _reduce_manager, pickled=_always)
 reduce_as(GeneratorType, reduce_generator)
 reduce_as(CoroutineType, reduce_generator)
 reduce_as(TracebackType, _reduce_traceback)

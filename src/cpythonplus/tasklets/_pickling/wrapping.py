@@ -35,6 +35,7 @@ from weakref import WeakValueDictionary
 
 from cpythonplus import _native
 from cpythonplus.tasklets._pickling import code as _code
+from cpythonplus.tasklets._pickling.sentinels import may_be_sentinel, sentinel_reducer
 
 Reduce = Callable[[Any, Callable[[Any], Any]], tuple[Any, ...]]
 
@@ -67,7 +68,14 @@ class _Wrapper:
         if it in memo:
             return memo[it]
         function, arguments, *rest = self._reduce()
-        made = function(*copy.deepcopy(arguments, memo))
+        if function is _code.make_function:  # its code and its globals are here
+            obj, closure = self._obj, copy.deepcopy(arguments[-1], memo)
+            function = functools.partial(FunctionType, obj.__code__, obj.__globals__)
+            arguments = obj.__name__, None, closure
+            rest[0] = *rest[0][:-1], {}
+        else:
+            arguments = copy.deepcopy(arguments, memo)
+        made = function(*arguments)
         if it in memo:  # the object refers to itself
             return memo[it]
         memo[it] = made
@@ -90,8 +98,9 @@ def _view_of(mapping: Any, name: str) -> Any:
 
 
 def _reduce_view(view: Any, _: Any) -> tuple[Any, ...]:
-    (mapping,) = gc.get_referents(view)  # its own attribute `mapping` is a read-only proxy
-    return _view_of, (mapping, type(view).__name__.removeprefix("dict_"))
+    # Its own attribute `mapping` is a read-only proxy.
+    (mapping,) = (each for each in gc.get_referents(view) if not isinstance(each, type))
+    return _view_of, (mapping, type(view).__name__.rpartition("_")[2])
 
 
 def items_of(container: Any) -> Collection[Any]:
@@ -129,13 +138,15 @@ def remade(container: Any, change: Callable[[Any], Any]) -> tuple[Any, ...]:
     return kind, made, None, None, pairs
 
 
+_MAPPINGS: tuple[dict[Any, Any], ...] = {}, OrderedDict()
+_VIEWS: list[Any] = [view for it in _MAPPINGS for view in (it.keys(), it.values(), it.items())]
 _REDUCERS: dict[type, Reduce] = {
     **dict.fromkeys(CONTAINERS, remade),
     CellType: _code.reduce_cell,
     CodeType: _code.reduce_code,
     FunctionType: _code.reduce_function,
     ModuleType: _code.reduce_module,
-    **dict.fromkeys((type({}.keys()), type({}.values()), type({}.items())), _reduce_view),
+    **dict.fromkeys(map(type, _VIEWS), _reduce_view),
 }
 
 
@@ -206,9 +217,12 @@ def _is_lossy(error: BaseException) -> bool:
 
 
 def _reducer(value: Any) -> Reduce | None:
-    found = _REDUCERS.get(type(value))
+    kind = type(value)
+    found = _REDUCERS.get(kind)
     if found is None and isinstance(value, BaseException) and _is_lossy(value):
         return _reduce_exception
+    if found is None and may_be_sentinel(kind):
+        return sentinel_reducer(value)  # type: ignore[no-any-return]
     return found
 
 
@@ -230,7 +244,9 @@ def leads(container: Any, is_special: Callable[[Any], bool]) -> bool:
 
 
 def _is_interesting(kind: type) -> bool:
-    return kind in _REDUCERS or hasattr(kind, "__next__") or issubclass(kind, BaseException)
+    if kind in _REDUCERS or hasattr(kind, "__next__") or may_be_sentinel(kind):
+        return True
+    return issubclass(kind, BaseException)
 
 
 def _is_wrapped_by_now(value: Any) -> bool:

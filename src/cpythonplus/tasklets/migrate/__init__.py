@@ -1,0 +1,1 @@
+"""The command `python -m cpythonplus.tasklets.migrate PATH`, for programs on eventlet or gevent."""
