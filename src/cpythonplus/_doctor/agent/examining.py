@@ -25,6 +25,7 @@ __all__ = [
     "path_keys",
     "problem",
     "referrers",
+    "stalls",
     "tasks",
     "threads",
     "watch_cycles",
@@ -97,6 +98,13 @@ def _attribute(thread: object, name: str) -> object:
     except AttributeError:
         return None
     return value if type(value) in (str, int) else None
+
+
+def stalls() -> Json:
+    """Return the holds of the GIL that were too long, if they are recorded."""
+    from cpythonplus import gil
+
+    return {"stalls": [each.as_json() for each in gil.stalls()]}
 
 
 def tasks() -> Json:
