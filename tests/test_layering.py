@@ -44,7 +44,9 @@ ARROWS = {
     "_compact": frozenset({"_base", "_interp"}),
     "memory": frozenset({"_base", "_interp", "_heap"}),
     "prefork": frozenset({"_base", "_interp"}),
-    "_doctor": frozenset({"_base", "_interp", "_heap", "gil", "threads", "memory", "prefork"}),
+    "_doctor": frozenset(
+        {"_base", "_interp", "_heap", "gil", "threads", "tasklets", "memory", "prefork"}
+    ),
     "_compare": frozenset({"_base"}),
     "_cli": EVERYTHING,
 }

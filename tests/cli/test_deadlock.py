@@ -37,9 +37,9 @@ CYCLE = [
 
 
 @contextmanager
-def stuck(folder: Path, *options: str) -> Iterator["subprocess.Popen[str]"]:
+def stuck(folder: Path, *options: str, program: str = PROGRAM) -> Iterator["subprocess.Popen[str]"]:
     path = folder / "stuck.py"
-    path.write_text(PROGRAM)
+    path.write_text(program)
     command = [*RUNNER, *options, str(path)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment()) as process:
         try:
@@ -87,6 +87,32 @@ def test_the_doctor_is_asked(tmp_path: Path) -> None:
         (deadlock,) = found["deadlocks"]
         assert deadlock["kind"] == "cycle"
         assert {found["names"][str(each)] for each in deadlock["threads"]} == {"first", "second"}
+
+
+TASKLETS = """\
+import sys, time
+from cpythonplus.tasklets import channel, run, tasklet
+orders = channel()
+def kitchen():
+    orders.receive()
+tasklet(kitchen)()
+run()
+print("ready", file=sys.stderr, flush=True)
+time.sleep(60)
+"""
+
+
+def test_tasklets_that_wait_are_listed(tmp_path: Path) -> None:
+    with stuck(tmp_path, program=TASKLETS) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "ready\n"
+        text = execute([*MODULE, "doctor", "deadlock", str(process.pid)])
+    assert text.out.startswith("no deadlock\n"), text
+    assert re.search(
+        r"tasklets that wait: kitchen in MainThread: receiving for \S+ \S+ at \S+stuck\.py:5"
+        r" in kitchen, on what was made at \S+stuck\.py:3 in <module>",
+        " ".join(text.out.split()),  # long lines are wrapped
+    ), text
 
 
 def test_a_program_that_ends_is_not_held_up() -> None:

@@ -30,6 +30,7 @@ CALLS = {
     "gil.Times": "gil.Times()",
     "gil.OverlongSection": "str(gil.OverlongSection(1, '', stack))",
     "gil.Stall": "str(gil.Stall(0.0, '', 0, 0, 0, 0, 0, 'C', (cpythonplus.Place(),)))",
+    "gil.Stall.as_json": "gil.Stall(0.0, '', 0, 0, 0, 0, 0, 'C', ()).as_json()",
     "gil.stalls": "gil.stalls()",
     "gil.atomic": "with atomic(): pass",
     "gil.atomic nested": "with atomic(), atomic(): pass",
@@ -50,7 +51,7 @@ CALLS = {
 }
 
 PROGRAM = """
-import json, traceback
+import cpythonplus, json, traceback
 
 CALLS = {calls}
 policy = gil.Policy(slice_us=500)

@@ -162,7 +162,7 @@ register("stalls", "Stalls of the GIL", _from(_EXAMINING, "stalls"), at=())
 register(
     "deadlock",
     "Threads that wait",
-    _from("cpythonplus.threads", "waits"),
+    _from(_EXAMINING, "deadlock"),
     at=(),
     layout=_from("cpythonplus._doctor.report.deadlocks", "deadlock_layout"),
 )
