@@ -199,9 +199,9 @@ def _imported(frames: list[FrameType]) -> _Found | None:
         return None
     lock = frame.f_locals.get("self")
     owner, name = getattr(lock, "owner", None), getattr(lock, "name", "?")
-    return _Found(
-        f"import of {name}", "acquire", None, timed=False, owners=(owner,) if owner else ()
-    )
+    if owner is None:  # it was released, and this thread has not run since
+        return None
+    return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
 
 
 def _complete(found: _Found, ident: int, stacks: dict[int, list[FrameType]]) -> None:
@@ -419,10 +419,12 @@ def _wait(
     owner = each.owners[0] if each.owners else 0
     is_lock = not isinstance(each.what, str) and bool(owner)
     kind = each.what if isinstance(each.what, str) else type(each.what).__name__
+    if each.what is None:
+        kind = "tasklets"
     return Wait(
         ident=ident,
         name=names[ident],
-        kind="tasklets" if each.what is None else kind.rpartition(".")[2].replace("lock", "Lock"),
+        kind="Lock" if kind == "lock" else kind,  # the name of the type before 3.13
         method=each.method,
         at=_own_line(frames),
         stack=tuple(_place(frame) for frame in reversed(frames)),
