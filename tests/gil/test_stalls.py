@@ -39,11 +39,7 @@ def compute():
     return result
 compute()
 """,
-    "a large number as text": """
-sys.set_int_max_str_digits(0)
-number = 1 << 700_000
-str(number)  #!
-""",
+    "a text is joined": '"".join(map(str, range(3_000_000)))  #!',
     "a collection": """
 gc.disable()
 data = [[i] for i in range(3_000_000)]
