@@ -68,7 +68,12 @@ text.count("a" * 2_000 + "b" + "a")  #!
 nap(0.2)  #!
 """,
     "a set is made": "set(range(6_000_000))  #!",
-    "an iterator is used up": "collections.deque(range(30_000_000), maxlen=0)  #!",
+    "an iterator is used up": """
+def use_up():
+    collections.deque(range(30_000_000), maxlen=0)  #!
+    time.sleep(0)
+use_up()
+""",
     "a membership test, which is no call": """
 def look():
     found = -0.5 in range(4_000_000)  #!
