@@ -467,7 +467,7 @@ _DUMP_ON = Option(
 _STALLS = Option(
     "--stalls",
     "limit_ms",
-    "print the lines that keep the GIL for MS milliseconds (100) while others wait",
+    "print lines that keep the GIL for MS ms (100) while other threads wait",
     "[=MS]",
     milliseconds,
     float,
