@@ -355,6 +355,7 @@ def memory_seal_record(
 
 # ---- threads ------------------------------------------------------------------------------------
 
+def gil_behind_fork(function: Callable[[], object], /) -> None: ...
 def gil_watch_stalls(limit_us: int, lasting_ms: int, /) -> bool: ...
 def gil_take_stalls() -> tuple[
     list[tuple[int, int, int, int, int, int, int, tuple[tuple[str, int, str], ...]]], int

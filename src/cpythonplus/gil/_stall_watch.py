@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 
 from cpythonplus import _native
@@ -59,12 +60,17 @@ class _Watch:
         if not self._begun:
             self._begun = True
             self.start()
+            start = self.start  # one object, known by its address
             os.register_at_fork(
-                before=self.stop, after_in_parent=self.start, after_in_child=self.start_in_child
+                before=self.stop,
+                after_in_parent=partial(_native.gil_behind_fork, start),  # a hook in C
+                after_in_child=self.start_in_child,
             )
             atexit.register(self.end)
 
     def start(self) -> None:
+        if self._thread is not None:
+            return
         self._over = threading.Event()
         self._thread = threading.Thread(
             target=self._run, args=(self._over,), name="cpythonplus stalls", daemon=True

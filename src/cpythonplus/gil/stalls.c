@@ -14,6 +14,7 @@
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/process/behind_fork.h"
 #include "../_base/process/clock.h"
 #include "../_base/process/fork.h"
 #include "../_base/raise.h"
@@ -328,7 +329,50 @@ gil_take_stalls(PyObject *module, PyObject *ignored)
     return list == NULL ? NULL : Py_BuildValue("(Nn)", list, (Py_ssize_t)were_lost);
 }
 
+/* The functions that start threads of ours again; set for good, by the main interpreter. */
+#define STARTERS 4u
+static PyObject *starters[STARTERS];
+
+static void
+start_again(void)
+{
+    for (size_t i = 0; i < STARTERS && starters[i] != NULL; i++) {
+        PyObject *done = PyObject_CallNoArgs(starters[i]);
+
+        if (done == NULL) {
+            PyErr_WriteUnraisable(starters[i]);
+        }
+        Py_XDECREF(done);
+    }
+}
+
+static PyObject *
+gil_behind_fork(PyObject *module, PyObject *function)
+{
+    size_t i = 0;
+
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        Py_RETURN_NONE;
+    }
+    while (i < STARTERS && starters[i] != NULL && starters[i] != function) {
+        i++;
+    }
+    if (i == STARTERS) {
+        PyErr_SetString(PyExc_RuntimeError, "there are too many functions to call behind a fork");
+        return NULL;
+    }
+    if (starters[i] == NULL) {
+        starters[i] = Py_NewRef(function);
+    }
+    plus_behind_fork(start_again);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef plus_stalls_methods[] = {
+    {"gil_behind_fork", gil_behind_fork, METH_O,
+     PyDoc_STR("gil_behind_fork($module, function, /)\n--\n\n"
+               "For an after_in_parent: call the function, and earlier ones, once os.fork has "
+               "returned.")},
     {"gil_watch_stalls", gil_watch_stalls, METH_VARARGS,
      PyDoc_STR("gil_watch_stalls($module, limit_us, lasting_ms, /)\n--\n\n"
                "Record holds of the GIL of at least this length; 0: none.\n\n"

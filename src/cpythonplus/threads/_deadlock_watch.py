@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from cpythonplus import _native
 from cpythonplus.threads._waits import Deadlock, Waits, waits
@@ -28,7 +29,12 @@ def watch_deadlocks(after_s: float, tell: Callable[[str], object] | None = None)
     """
     watch = _Watch(after_s, tell or _write)
     watch.start()
-    os.register_at_fork(before=watch.stop, after_in_parent=watch.start, after_in_child=watch.start)
+    start = watch.start  # one object, known by its address
+    os.register_at_fork(
+        before=watch.stop,
+        after_in_parent=partial(_native.gil_behind_fork, start),  # a hook in C
+        after_in_child=start,
+    )
     # The interpreter waits for the program's threads before that, and they may be deadlocked.
     atexit.register(watch.stop)
 
@@ -42,6 +48,8 @@ class _Watch:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        if self._thread is not None:
+            return
         # Without a thread (RuntimeError: the system gives none) the program goes on unwatched.
         self._over = threading.Event()
         self._thread = threading.Thread(
