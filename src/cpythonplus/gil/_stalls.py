@@ -71,7 +71,7 @@ def take() -> None:
     new = [
         Stall(
             ended_s=(now_ns - ago_ns) / 1e9,
-            thread=names.get(ident) or f"thread {native_id}",
+            thread=names.get(native_id) or f"thread {native_id}",
             ident=ident,
             native_id=native_id,
             hold_ns=hold_ns,
@@ -93,9 +93,15 @@ def forget() -> None:
 
 
 def _names() -> dict[int, str]:
-    """Return the names of the threads, without waiting for a lock of `threading`."""
+    """Return the names of the threads by the kernel's number, without a lock of `threading`.
+
+    The ident of a thread that has ended may be another one's by now.
+    """
     active: object = getattr(sys.modules.get("threading"), "_active", None)
     if not isinstance(active, dict):
         return {}
-    names = {ident: getattr(thread, "_name", None) for ident, thread in active.copy().items()}
-    return {ident: name for ident, name in names.items() if isinstance(name, str)}
+    found = [
+        (getattr(each, "_native_id", 0), getattr(each, "_name", None))
+        for each in active.copy().values()
+    ]
+    return {number: name for number, name in found if isinstance(name, str)}
