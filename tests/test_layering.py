@@ -37,14 +37,16 @@ EVERYTHING = frozenset(
 ARROWS = {
     "_base": frozenset[str](),
     "_interp": frozenset({"_base"}),
-    "gil": frozenset({"_base"}),
+    "gil": frozenset({"_base", "_interp"}),
     "threads": frozenset({"_base", "_interp", "gil"}),
     "tasklets": frozenset({"_base", "_interp", "gil", "threads"}),
     "_heap": frozenset({"_base", "_interp"}),
     "_compact": frozenset({"_base", "_interp"}),
     "memory": frozenset({"_base", "_interp", "_heap"}),
     "prefork": frozenset({"_base", "_interp"}),
-    "_doctor": frozenset({"_base", "_interp", "_heap", "gil", "memory", "prefork"}),
+    "_doctor": frozenset(
+        {"_base", "_interp", "_heap", "gil", "threads", "tasklets", "memory", "prefork"}
+    ),
     "_compare": frozenset({"_base"}),
     "_cli": EVERYTHING,
 }
@@ -70,8 +72,10 @@ WITHOUT_C = frozenset({"_cli", "_compare"})
 DOORS_OF_CLI = {
     "gil._control": "the start-up installs by numbers: the data class costs more than that",
     "gil._limits": "likewise",
+    "gil._stall_watch": "an option of `run`; a program asks gil.stalls()",
     "prefork._gunicorn": "has no other face than `serve`",
     "prefork._options": "which options gunicorn itself does not have",
+    "threads._deadlock_watch": "an option of `run`; a program asks threads.waits()",
     "threads._patching": "the start-up does without the loading of names on demand",
     "threads._primitives": "an uncaught exception's words name natives, if they are loaded",
 }

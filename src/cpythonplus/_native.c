@@ -25,6 +25,7 @@ native_exec(PyObject *module)
     }
     if (PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_stalls_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_owners_methods) < 0 ||
         PyModule_AddFunctions(module, plus_heap_walk_methods) < 0 ||

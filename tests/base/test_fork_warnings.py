@@ -64,6 +64,16 @@ FEATURES = {
     "gil": ("", "gil.uninstall(); gil.install()", ""),
     "run_for": ("", "tasklets.tasklet(int)(); tasklets.run_for(60)", INTERRUPTED),
     "agent": ("_agent.start()", "", "until(_native.memory_agent_path)"),
+    "stalls": (
+        "from cpythonplus.gil._stall_watch import watch_stalls; gil.install(); watch_stalls()",
+        "",
+        "until(lambda: 'cpythonplus stalls' in [each.name for each in threading.enumerate()])",
+    ),
+    "deadlocks": (
+        "from cpythonplus.threads._deadlock_watch import watch_deadlocks; watch_deadlocks(60)",
+        "",
+        "until(lambda: 'cpythonplus deadlocks' in [each.name for each in threading.enumerate()])",
+    ),
     "dump_on": (
         "path = {path!r}; tasklets.dump_on(signal.SIGUSR1, open(path, 'w'))",
         "",

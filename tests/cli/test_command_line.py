@@ -50,7 +50,8 @@ def test_run_help(word: str) -> None:
         if feature.by_default:
             assert f" {feature.switch_off} {feature.summary} " in " ".join(result.out.split())
         for option in feature.options:
-            assert result.out.count(f"    {option.flag} ") == 1
+            end = "[" if option.optional else " "
+            assert result.out.count(f"    {option.flag}{end}") == 1
     assert f"(slice_us={gil.Policy().slice_us}," in result.out
     parts = ("run app.py", "-m gunicorn", "--show", "--no-gil", "--stats", "--policy", "--malloc")
     found = [result.out.index(part) for part in parts]

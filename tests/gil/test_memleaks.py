@@ -29,6 +29,9 @@ CALLS = {
     "gil.AtomicStatistics": "gil.AtomicStatistics()",
     "gil.Times": "gil.Times()",
     "gil.OverlongSection": "str(gil.OverlongSection(1, '', stack))",
+    "gil.Stall": "str(gil.Stall(0.0, '', 0, 0, 0, 0, 0, 'C', (cpythonplus.Place(),)))",
+    "gil.Stall.as_json": "gil.Stall(0.0, '', 0, 0, 0, 0, 0, 'C', ()).as_json()",
+    "gil.stalls": "gil.stalls()",
     "gil.atomic": "with atomic(): pass",
     "gil.atomic nested": "with atomic(), atomic(): pass",
     "gil.atomic not used": "atomic()",
@@ -48,7 +51,7 @@ CALLS = {
 }
 
 PROGRAM = """
-import json, traceback
+import cpythonplus, json, traceback
 
 CALLS = {calls}
 policy = gil.Policy(slice_us=500)
@@ -130,4 +133,4 @@ def test_as_dict_and_str_are_the_only_other_methods() -> None:
         for method, _ in inspect.getmembers(getattr(gil, name), inspect.isfunction)
         if not method.startswith("_")
     }
-    assert methods == {"Statistics.as_json"}
+    assert methods == {"Stall.as_json", "Statistics.as_json"}

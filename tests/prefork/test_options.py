@@ -87,6 +87,7 @@ ASKED = {
     "max_worker_lifetime": 60,
     "max_worker_lifetime_jitter": 6,
     "request_timeout": 2,
+    "stalls": 20,
     "refork": True,
     "refork_after": 1000,
     "fast_exit": False,

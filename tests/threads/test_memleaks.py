@@ -178,6 +178,13 @@ CALLS = {
             "patched": "threads.patched()",
             "unpatch": "threads.unpatch()",
             "WaitStatistics": "threads.WaitStatistics().as_json()",
+            "waits": "threads.waits().as_json()",
+            "Wait": (
+                "lock = threads.Lock(); lock.acquire(); t = start(lock.acquire); t.join(0);"
+                " threads.waits(); lock.release(); t.join()"
+            ),
+            "Waits": "threads.Waits((), (), {}).as_json()",
+            "Deadlock": "threads.Deadlock('all', ())",
             "exceptions": "ShutDown(), Empty(), Full(), BrokenBarrierError()",
         },
     ),

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as in typing, whose import would add to the examined me
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Data", "Place"]
+__all__ = ["Data", "Place", "plain"]
 
 
 class Data:
@@ -20,7 +20,7 @@ class Data:
 
     def as_json(self) -> dict[str, Any]:
         """Return all of it by name, in dicts, lists, strings and numbers."""
-        found: dict[str, Any] = _plain(self)
+        found: dict[str, Any] = plain(self)
         return found
 
 
@@ -44,11 +44,12 @@ class Place:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401  # any field
+def plain(value: Any) -> Any:  # noqa: ANN401  # any field
+    """Return data in the form of JSON: dataclasses and mappings as dicts, tuples as lists."""
     if is_dataclass(value):
-        return {each.name: _plain(getattr(value, each.name)) for each in fields(value) if each.repr}
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value) if each.repr}
     if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
+        return {str(name): plain(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return value.value if isinstance(value, Enum) else value

@@ -40,15 +40,18 @@ class Option:
         metavar: str | None = None,
         check: "Callable[[str], str]" = str,
         decode: "Callable[[str], object]" = str,
+        optional: str = "",
     ) -> None:
         """Describe an option.
 
         flag: as typed, `--grace-us`; field: its key in the environment string and in `activate`.
         metavar: the name of the value in the help; None for a switch, whose value is then "1".
         check: turns the typed text into the carried text; ValueError tells the mistake. decode:
-        turns the carried text into the value for `activate`.
+        turns the carried text into the value for `activate`. optional: the
+        value of the option without `=VALUE`, which must then follow at once.
         """
         self.flag = flag
+        self.optional = optional
         self.field = field
         self.help = text
         self.metavar = metavar
@@ -183,6 +186,23 @@ def number(text: str) -> str:
         raise ValueError(f"expected a number, got {text!r}") from None
 
 
+_SHORTEST_S, _LONGEST_S = 0.1, 1e6
+
+
+def seconds(text: str) -> str:
+    """Check an option that takes a time in seconds."""
+    if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
+        raise ValueError(f"expected {_SHORTEST_S} to {_LONGEST_S:,.0f} seconds, got {text!r}")
+    return text
+
+
+def milliseconds(text: str) -> str:
+    """Check an option that takes a time in milliseconds."""
+    if not 1 <= float(number(text)) <= _LONGEST_S:
+        raise ValueError(f"expected 1 to {_LONGEST_S:,.0f} milliseconds, got {text!r}")
+    return text
+
+
 def signal_number(text: str) -> str:
     """Check an option that takes a signal: `SIGUSR1`, `usr1` or `10`."""
     import signal
@@ -293,6 +313,18 @@ def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa
     from cpythonplus.threads._patching import patch
 
     patch()
+
+
+def _activate_deadlocks(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.threads._deadlock_watch import watch_deadlocks
+
+    watch_deadlocks(float(str(values["after"])))
+
+
+def _activate_stalls(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.gil._stall_watch import watch_stalls
+
+    watch_stalls(float(str(values["limit_ms"])))
 
 
 def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -432,6 +464,23 @@ _DUMP_ON = Option(
     signal_number,
     int,
 )
+_STALLS = Option(
+    "--stalls",
+    "limit_ms",
+    "print lines that keep the GIL for MS ms (100) while other threads wait",
+    "[=MS]",
+    milliseconds,
+    float,
+    "100",
+)
+_DEADLOCK_AFTER = Option(
+    "--deadlock-after",
+    "after",
+    "print a deadlock of threads when it has lasted for S seconds",
+    "S",
+    seconds,
+    float,
+)
 _MALLOC = Option(
     "--malloc",
     "kind",
@@ -476,6 +525,18 @@ FEATURES = (
         _activate_dump,
         options=(_DUMP_ON,),
         refusal=_dump_refusal,
+    ),
+    Feature(
+        "stalls",
+        "lines that keep the GIL for long while other threads wait are printed",
+        _activate_stalls,
+        options=(_STALLS,),
+    ),
+    Feature(
+        "deadlocks",
+        "a deadlock of threads is printed with the lines of its locks",
+        _activate_deadlocks,
+        options=(_DEADLOCK_AFTER,),
     ),
     Feature(
         "malloc",

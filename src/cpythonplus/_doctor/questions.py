@@ -158,6 +158,14 @@ register(
 )
 register("gil", "The GIL", _from("cpythonplus.gil", "statistics"))
 register("threads", "Threads", _from(_EXAMINING, "threads"), ("run", "pid"))
+register("stalls", "Stalls of the GIL", _from(_EXAMINING, "stalls"), at=())
+register(
+    "deadlock",
+    "Threads that wait",
+    _from(_EXAMINING, "deadlock"),
+    at=(),
+    layout=_from("cpythonplus._doctor.report.deadlocks", "deadlock_layout"),
+)
 register("tasks", "Tasks", _from(_EXAMINING, "tasks"), ("run", "pid"), needs="asyncio")
 register("workers", "Workers", _from(_EXAMINING, "workers"), ("pid",))
 register(

@@ -26,7 +26,8 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                           .what = "the frames of running functions",
                           .proof =
                               "a function is called, and its frame compared with its frame object",
-                          .features = "tasklets, census, doctor, prefork, memory.helpers",
+                          .features = "tasklets, census, doctor, prefork, memory.helpers, "
+                                      "gil.stalls, threads.waits",
                           .probe = plus_probe_frames},
     [PLUS_FACT_OPERANDS] = {.name = "operands",
                             .from = 0x030B,

@@ -51,7 +51,7 @@ LOSSES: Final[dict[str, tuple[tuple[bool, str] | None, ...]]] = {
     "frames": (
         (False, "census, owners, growth, key sharing, referrers, path, and what pins memory"),
         (False, _NO_SHARING),
-        (False, _NO_TASKLETS),
+        (False, f"{_NO_TASKLETS}; the lines of stalls and of locks"),
     ),
     "operands": (None, None, (False, _NO_TASKLETS)),
     "frame-building": (None, None, (False, "pickles and copies of tasklets")),

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from cpythonplus.gil._control import active, install, reset_statistics, statistics, uninstall
     from cpythonplus.gil._policy import Policy
     from cpythonplus.gil._sections import OverlongSection, atomic
+    from cpythonplus.gil._stalls import Stall, stalls
     from cpythonplus.gil._stats import (
         AtomicStatistics,
         ClassStatistics,
@@ -25,6 +26,7 @@ __all__ = [
     "ClassStatistics",
     "OverlongSection",
     "Policy",
+    "Stall",
     "Statistics",
     "ThreadStatistics",
     "Times",
@@ -32,6 +34,7 @@ __all__ = [
     "atomic",
     "install",
     "reset_statistics",
+    "stalls",
     "statistics",
     "uninstall",
 ]
@@ -41,6 +44,7 @@ _HOMES = {
     "ClassStatistics": "._stats",
     "OverlongSection": "._sections",
     "Policy": "._policy",
+    "Stall": "._stalls",
     "Statistics": "._stats",
     "ThreadStatistics": "._stats",
     "Times": "._stats",
@@ -48,6 +52,7 @@ _HOMES = {
     "atomic": "._sections",
     "install": "._control",
     "reset_statistics": "._control",
+    "stalls": "._stalls",
     "statistics": "._control",
     "uninstall": "._control",
 }

@@ -8,6 +8,8 @@
 
 extern PyMethodDef plus_gil_methods[];
 
+extern PyMethodDef plus_stalls_methods[];
+
 /* Adds `atomic`; each interpreter has its own.  Returns 0, or -1 with an exception. */
 int
 plus_atomic_init(PyObject *module);

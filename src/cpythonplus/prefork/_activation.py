@@ -14,6 +14,7 @@ __all__ = [
     "rehearse_gil",
     "schedule_gil",
     "use_native_locks",
+    "watch_stalls",
 ]
 
 
@@ -47,6 +48,16 @@ def rehearse_gil() -> None:
     if not gil.active() and not schedule_gil():
         gil.statistics()
         gil.uninstall()
+
+
+def watch_stalls(limit_ms: int, tell: Callable[[str], object]) -> None:
+    """Tell which lines keep a GIL that is scheduled for so long while others wait; 0: never."""
+    from cpythonplus import gil
+
+    if limit_ms and gil.active():
+        from cpythonplus.gil import _stall_watch
+
+        _stall_watch.watch_stalls(limit_ms, tell)
 
 
 def use_native_locks(*, wanted: bool = True) -> str:

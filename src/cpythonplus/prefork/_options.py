@@ -208,6 +208,12 @@ class Options:
         f"{POLICY_TEXT[0].upper()}{POLICY_TEXT[1:]}.", _policy, POLICY_SHAPE, default=None
     )
     threads: bool = _option("Use the native locks and queues.", _switch, default=True)
+    stalls: int = _option(
+        "Log the lines that keep the GIL for MS milliseconds or more while others wait; 0: never.",
+        _count,
+        "MS",
+        default=100,
+    )
     warm_up: tuple[str | Callable[[], object], ...] = _option(
         "Before the fork, request the path /..., import package.module, or call"
         " package.module:callable.",
@@ -351,6 +357,7 @@ _NO_REQUESTS = {
     "warm_up_failure": _GOES_ON,
 }
 _ONLY_SERVE = "only the workers of `cpythonplus serve`, gunicorn's, have it"
+_TELLS_NO_STALLS = "only `cpythonplus serve` has a log for it; `cpythonplus run` has --stalls"
 _ONE_JOB = "a work horse lives for one job"
 _NO_LIMITS = {
     "hard_private_memory": _ONLY_SERVE,
@@ -364,6 +371,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "uWSGI": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "stalls": _TELLS_NO_STALLS,
         "warm_up_failure": _GOES_ON,
         "hard_private_memory": "uWSGI has evil-reload-on-rss, which counts shared memory too",
         "max_worker_lifetime": "uWSGI has its own: max-worker-lifetime",
@@ -376,6 +384,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "celery": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "stalls": _TELLS_NO_STALLS,
         **_NO_REQUESTS,
         **_NO_LIMITS,
         "request_timeout": "celery has its own: task_time_limit",
@@ -385,6 +394,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "RQ": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "stalls": _TELLS_NO_STALLS,
         **_NO_REQUESTS,
         **_NO_LIMITS,
         "hard_private_memory": _ONE_JOB,
@@ -398,6 +408,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "multiprocessing": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "stalls": _TELLS_NO_STALLS,
         **_NO_REQUESTS,
         **_NO_LIMITS,
         "metrics" + PATH: _NO_WEB,
@@ -407,6 +418,7 @@ SERVERS: Mapping[str, Mapping[str, str]] = {
     "os.fork": {
         "refork": _ONLY_GUNICORN,
         "refork_after": _ONLY_GUNICORN,
+        "stalls": _TELLS_NO_STALLS,
         **_NO_REQUESTS,
         **_NO_LIMITS,
         "metrics" + PATH: _NO_WEB,

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
         SimpleQueue,
     )
     from cpythonplus.threads._stats import WaitStatistics
+    from cpythonplus.threads._waits import Deadlock, Wait, Waits, waits
 
 __all__ = [
     "Barrier",
     "BoundedSemaphore",
     "BrokenBarrierError",
     "Condition",
+    "Deadlock",
     "Empty",
     "Event",
     "Full",
@@ -45,24 +47,31 @@ __all__ = [
     "Semaphore",
     "ShutDown",
     "SimpleQueue",
+    "Wait",
     "WaitStatistics",
+    "Waits",
     "join",
     "patch",
     "patched",
     "unpatch",
+    "waits",
 ]
 
 _HOMES = {
     **dict.fromkeys(__all__, "._primitives"),
     "BrokenBarrierError": "threading",
+    "Deadlock": "._waits",
     "Empty": "queue",
     "Full": "queue",
     "ShutDown": "._errors",
+    "Wait": "._waits",
     "WaitStatistics": "._stats",
+    "Waits": "._waits",
     "join": "._joining",
     "patch": "._patching",
     "patched": "._patching",
     "unpatch": "._patching",
+    "waits": "._waits",
 }
 _load, __dir__ = _on_demand(globals(), _HOMES)
 

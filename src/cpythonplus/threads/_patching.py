@@ -174,6 +174,7 @@ def patch() -> None:
 
         native["ShutDown"] = ShutDown
     stay = {**primitives.STAND_FOR, "threading": (*primitives.STAND_FOR["threading"], "RLock")}
+    primitives.note_lines()
     with _lock:
         _replacer.natives.update(native)
     _replacer.start(

@@ -73,6 +73,8 @@ def introduce(module: "ModuleType") -> "list[type]":
     of the module, that class stays as it is, and its native type gets no standard class.
     """
     home, namespace = module.__name__, namespace_of(module)
+    if home == "threading":
+        note_lines(namespace.get("RLock"))
     if _homes.setdefault(home, namespace) is not namespace:
         return []
     known: list[type] = []
@@ -83,6 +85,11 @@ def introduce(module: "ModuleType") -> "list[type]":
             _native.threads_introduce(native, standard, namespace)
             known.append(native)
     return known
+
+
+def note_lines(rlock: object = None) -> None:
+    """Note the line that makes a lock or queue, from now on; rlock: threading.RLock."""
+    _native.threads_note_lines(getattr(rlock, "__code__", None))
 
 
 def stand(native: type, *, active: bool) -> None:

@@ -65,8 +65,9 @@ plus_threads_state(PyTypeObject *type);
  * exception. */
 typedef int
 plus_types_exec(PyObject *module, struct plus_threads_state *state);
-plus_types_exec plus_waiting_exec, plus_lock_exec, plus_condition_exec, plus_semaphore_exec,
-    plus_event_exec, plus_barrier_exec, plus_queue_exec, plus_simple_queue_exec, plus_standard_exec;
+plus_types_exec plus_waiting_exec, plus_present_waits_exec, plus_lock_exec, plus_condition_exec,
+    plus_semaphore_exec, plus_event_exec, plus_barrier_exec, plus_queue_exec,
+    plus_simple_queue_exec, plus_standard_exec;
 
 /* The docstring of `_at_fork_reinit`, which all types with a lock have. */
 #define plus_reinit_doc                                                                            \

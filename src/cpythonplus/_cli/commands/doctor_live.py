@@ -14,8 +14,8 @@ from cpythonplus._cli.features import (
     HELP_OPTION,
     Option,
     format_option,
-    number,
     output_option,
+    seconds,
     top_option,
 )
 from cpythonplus._cli.terminal import complain, show, table_width
@@ -32,7 +32,7 @@ FAILED_STATUS = 1
 """The process cannot be looked at, or a part of it: a fact about CPython does not hold there."""
 INTERRUPTED_STATUS = 130
 TOP = 10
-_NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps"}
+_NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps", "deadlock": "deadlocks"}
 _LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
@@ -40,8 +40,6 @@ _HALFWAY_FROM_S = 20.0
 _LOOK_SHARE = 0.25
 """The share of the time before memray traces; the growth until then decides what it traces."""
 _LEAST_LOST = 64 << 10
-_SHORTEST_S = 0.1
-_LONGEST_S = 1e6
 
 HELP = """\
 usage: {usage}
@@ -53,17 +51,10 @@ options:
 """
 
 
-def _seconds(text: str) -> str:
-    """Check an option that takes a time between two looks."""
-    if not _SHORTEST_S <= float(number(text)) <= _LONGEST_S:
-        raise ValueError(f"expected {_SHORTEST_S} to {_LONGEST_S:,.0f} seconds, got {text!r}")
-    return text
-
-
 _INTERVAL_TEXT = f"seconds between two samples ({_INTERVAL_S:g})"
-_INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", _seconds, float)
+_INTERVAL = Option("--interval", "interval", _INTERVAL_TEXT, "S", seconds, float)
 _SECONDS = Option(
-    "--seconds", "seconds", f"time between the two looks ({_GROWTH_S:g})", "S", _seconds, float
+    "--seconds", "seconds", f"time between the two looks ({_GROWTH_S:g})", "S", seconds, float
 )
 _NATIVE = Option(
     "--native",
@@ -128,6 +119,12 @@ EXAMINATIONS = (
         ("PID", "TYPE"),
         "show what keeps one object of TYPE alive, step by step",
         (_SHOW_KEYS, *_ANSWER),
+    ),
+    Examination(
+        "deadlock",
+        ("PID",),
+        "show which threads wait for whom, and the deadlocks",
+        (*_ANSWER, _TOP),
     ),
     Examination("trim", ("PID",), "make a process return free memory, and show how much", _ANSWER),
 )

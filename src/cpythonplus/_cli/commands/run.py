@@ -190,7 +190,11 @@ def parse(arguments: list[str], known: "Known", command: str) -> Request:
             flag = "--help"
         if flag in known:
             feature, option = known[flag]
-            value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
+            if option is not None and option.optional and word == flag:
+                value = option.optional
+                words.pop(0)
+            else:
+                value = take_value(flag, words, wanted=option is not None and bool(option.metavar))
             _note(request, feature, option, flag, value)
             continue
         used = interpreter_options.take(words, request.python)
@@ -379,7 +383,7 @@ def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" =
     """Return the lines of a help text for options; defaults: texts to append, by field."""
     return "\n".join(
         help_line(
-            f"{option.flag} {option.metavar or ''}",
+            f"{option.flag}{'' if option.optional else ' '}{option.metavar or ''}",
             option.help + (f" ({defaults[option.field]})" if option.field in defaults else ""),
         )
         for option in options

@@ -6,11 +6,12 @@ Each part is its own short piece of work: the program has the GIL between two pa
 import os
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from importlib import import_module
 from types import CodeType, CoroutineType
 
+from cpythonplus._base.data import plain
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.proc import resident_bytes
 from cpythonplus._doctor.agent.finding import children_of, command_of, started_s
@@ -18,6 +19,7 @@ from cpythonplus._doctor.questions import EXAMINATIONS, asked, taken
 from cpythonplus._interp import losses
 
 __all__ = [
+    "deadlock",
     "examine",
     "exceptions",
     "hello",
@@ -25,6 +27,7 @@ __all__ = [
     "path_keys",
     "problem",
     "referrers",
+    "stalls",
     "tasks",
     "threads",
     "watch_cycles",
@@ -97,6 +100,42 @@ def _attribute(thread: object, name: str) -> object:
     except AttributeError:
         return None
     return value if type(value) in (str, int) else None
+
+
+def deadlock() -> Json:
+    """Return which threads and tasklets wait, and the deadlocks of threads."""
+    from cpythonplus.threads import waits
+
+    found: Json = waits().as_json()
+    if "cpythonplus.tasklets" in sys.modules:
+        found["tasklets"] = [*_waiting_tasklets()]
+    return found
+
+
+def _waiting_tasklets() -> Iterator[Json]:
+    from cpythonplus.tasklets._dump import reporting
+
+    for thread in reporting.taken(reporting.OTHERS):
+        for each in thread.tasklets:
+            if each.waited_ns is None or not each.stack:
+                continue
+            made_at = None if each.channel is None else each.channel.made_at
+            yield {
+                "thread": thread.name or f"thread {thread.native_id}",
+                "function": each.function or "main",
+                "state": each.state,
+                "waited_ns": each.waited_ns,
+                "at": plain(each.stack[-1]),
+                "made_at": plain(made_at),
+                "more": each.more,
+            }
+
+
+def stalls() -> Json:
+    """Return the holds of the GIL that were too long, if they are recorded."""
+    from cpythonplus import gil
+
+    return {"stalls": [each.as_json() for each in gil.stalls()]}
 
 
 def tasks() -> Json:

@@ -387,6 +387,33 @@ plus_frames_each(const struct plus_frames *frames, int (*each)(PyCodeObject *, i
     return 0;
 }
 
+PyObject *
+plus_frames_here(int *offset, const PyCodeObject *skipped)
+{
+    for (Frame *home = plus_pyframe_top(PyThreadState_Get()), *frame; home != NULL;
+         home = frame->previous) {
+        frame = plus_pyframe_at(home);
+        PyCodeObject *code = plus_pyframe_code(frame);
+        if (code != NULL && code != skipped && !_PyFrame_IsIncomplete(frame)) {
+            *offset = offset_of(frame);
+            return Py_NewRef((PyObject *)code);
+        }
+    }
+    return NULL;
+}
+
+PyObject *
+plus_frames_operand(PyFrameObject *object, int index)
+{
+    Frame *frame = plus_pyframe_of(object);
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (code == NULL || index < 0 || index >= code->co_stacksize) {
+        return NULL;
+    }
+    return Py_XNewRef(plus_pyframe_variable(frame, code->co_nlocalsplus + index));
+}
+
 const size_t plus_frames_stand_in_bytes = sizeof(Frame);
 
 Frame *

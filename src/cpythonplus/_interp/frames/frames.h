@@ -70,6 +70,16 @@ extern const size_t plus_frames_stand_in_bytes;
 struct _PyInterpreterFrame *
 plus_frames_stand_in(void *memory, PyCodeObject *code, struct _PyInterpreterFrame *previous);
 
+/* The code that the calling thread executes, innermost but for `skipped`, as a new reference, with the byte offset of its
+ * instruction; NULL if it runs no Python code.  Makes no object.  PLUS_FACT_FRAMES must have been proven. */
+PyObject *
+plus_frames_here(int *offset, const PyCodeObject *skipped);
+
+/* The operand at `index` of a frame, counted from the bottom of its stack: a new reference, NULL if there is none.  The
+ * caller knows from the code that the operand is there.  PLUS_FACT_FRAMES must have been proven. */
+PyObject *
+plus_frames_operand(PyFrameObject *frame, int index);
+
 /* The source line of a byte offset; -1 if it has none. */
 int
 plus_frames_line(PyCodeObject *code, int offset);

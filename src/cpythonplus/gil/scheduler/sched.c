@@ -119,7 +119,9 @@ static struct {
 
     bool many_cpus;
     struct plus_sched_counts counts;
-} S;
+    struct plus_stall_watch stalls;
+    bool sampled, lasting_told; /* of the present hold */
+} S = {.stalls = {.limit_ns = UINT64_MAX, .sample_ns = UINT64_MAX, .lasting_ns = UINT64_MAX}};
 
 /* ------------------------------------------------------------------------------------------------
  * Parking: poll shortly, then sleep.
@@ -439,6 +441,76 @@ polls_it_out(struct plus_thread *self, pthread_mutex_t *mutex, const struct plus
     return true;
 }
 
+/* ------------------------------------------------------------------------------------------------
+ * Stalls: a hold that lasts long while others wait.  A compare at the end of each hold and in each round of a wait is
+ * all that they cost while there is none.
+ */
+
+struct waiting_sum {
+    uint64_t since_ns, now_ns;
+    struct plus_stall stall;
+};
+
+static void
+add_waiter(struct plus_thread *thread, void *argument)
+{
+    struct waiting_sum *sum = argument;
+
+    if (thread->wait_start_ns != 0) {
+        bool later = thread->wait_start_ns > sum->since_ns;
+        sum->stall.waited_ns += sum->now_ns - (later ? thread->wait_start_ns : sum->since_ns);
+        sum->stall.waiters++;
+    }
+}
+
+static void
+tell_stall(const struct plus_thread *self, uint64_t now, bool asked)
+{
+    struct waiting_sum sum = {.since_ns = self->acquired_ns, .now_ns = now};
+
+    sum.stall.sampled = S.sampled;
+    S.sampled = S.lasting_told = false;
+    sum.stall.hold_ns = now - self->acquired_ns;
+    if (sum.stall.hold_ns < S.stalls.limit_ns) {
+        return;
+    }
+    /* A section that kept others waiting hands over when it ends. */
+    sum.stall.atomic = atomic_load(&self->atomic_depth) > 0 || (S.switch_awaited && !asked);
+    plus_threads_visit(add_waiter, &sum);
+    if (sum.stall.waiters > 0) {
+        S.stalls.ended(self, &sum.stall);
+    }
+}
+
+/* Looks at a hold that goes on, from a thread that waits for its end.  The line is written without the mutex: whatever
+ * reads standard error may be slow, and the holder needs the mutex to give the GIL up. */
+static void
+look_at_holder(pthread_mutex_t *mutex, uint64_t hold_ns)
+{
+    char text[2048];
+
+    if (!S.sampled && atomic_load(&S.holder->atomic_depth) == 0) {
+        S.sampled = true;
+        S.stalls.sample(S.holder);
+    }
+    if (S.lasting_told || hold_ns < S.stalls.lasting_ns) {
+        return;
+    }
+    size_t length = S.stalls.lasting(S.holder, hold_ns, text, sizeof(text));
+
+    S.lasting_told = true;
+    pthread_mutex_unlock(mutex);
+    ssize_t written = write(STDERR_FILENO, text, length);
+    (void)written; /* nobody can be told */
+    pthread_mutex_lock(mutex);
+}
+
+void
+plus_sched_watch_stalls(const struct plus_stall_watch *watch)
+{
+    S.stalls = *watch;
+}
+
 int
 plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
 {
@@ -487,6 +559,10 @@ plus_sched_wait(pthread_mutex_t *mutex, uint64_t deadline_ns)
         park_nogil(self, poll_ns, until_ns);
         pthread_mutex_lock(mutex);
         now = plus_now_ns();
+        if (S.holder != NULL && S.holder->acquired_ns != 0 && now > S.holder->acquired_ns &&
+            now - S.holder->acquired_ns >= S.stalls.sample_ns) {
+            look_at_holder(mutex, now - S.holder->acquired_ns);
+        }
         if (now - self->wait_start_ns > PLUS_LIGHT_NS) {
             self->impatience = PLUS_IMPATIENCE;
         }
@@ -735,6 +811,9 @@ end_hold(struct plus_thread *self, uint64_t now, bool asked)
     uint64_t hold = now - self->acquired_ns;
     unsigned level = plus_policy_level(&self->usage, hold);
 
+    if (__builtin_expect(hold >= S.stalls.sample_ns, 0)) {
+        tell_stall(self, now, asked);
+    }
     self->acquired_ns = 0;
     self->released_ns = now;
     self->hold_ns += hold;
@@ -1109,6 +1188,7 @@ plus_sched_atfork_child(void)
     atomic_store(&S.granted, NULL);
     atomic_store(&S.asked, false);
     S.unheard = false;
+    S.sampled = S.lasting_told = false;
     S.hands_over = false;
     atomic_store(&S.switch_sleepers, 0);
     atomic_store(&S.pollers, 0);

@@ -43,6 +43,33 @@ struct plus_interpreter {
     bool (*may_mishear_requests)(void); /* one waiter's request may not reach the holder */
 };
 
+/* A hold of the GIL that lasted for too long while other threads waited. */
+struct plus_stall {
+    uint64_t hold_ns, waited_ns; /* waited_ns: by all other threads together, during the hold */
+    uint32_t waiters;            /* how many wait when it ends */
+    bool atomic;                 /* in an atomic section */
+    bool sampled;                /* the watch's `sample` was called during the hold */
+};
+
+/* The functions that stalls are told to; UINT64_MAX: never.  Called with `mutex` held:
+ *
+ *   ended     a hold of limit_ns has ended; in its thread, which has just given the GIL up.  No other thread can take it
+ *             before the return.
+ *   sample    a hold has lasted for sample_ns and goes on, outside of an atomic section; in a waiter, without the GIL,
+ *             once a hold.  Never more than limit_ns.
+ *   lasting   a hold has lasted for lasting_ns and goes on; likewise.  Writes a line about the holder, and returns its
+ *             length. */
+struct plus_stall_watch {
+    uint64_t limit_ns, sample_ns, lasting_ns;
+    void (*ended)(const struct plus_thread *holder, const struct plus_stall *stall);
+    void (*sample)(const struct plus_thread *holder);
+    size_t (*lasting)(const struct plus_thread *holder, uint64_t hold_ns, char *text, size_t size);
+};
+
+/* Begins or ends to tell stalls.  The caller holds `mutex`. */
+void
+plus_sched_watch_stalls(const struct plus_stall_watch *watch);
+
 /* Starts scheduling, or changes the policy.  The caller holds the GIL and `mutex`. */
 void
 plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter *interpreter);

@@ -59,6 +59,7 @@ struct plus_thread {
     struct plus_loan loans[PLUS_LOANS];
     _Atomic uint32_t loan_count;       /* read by the thread itself without the mutex */
     const _Atomic uint64_t *waits_for; /* owner word of the thing that it sleeps for; NULL: none */
+    const void *present_wait;          /* of threads/; written and read with the GIL; NULL: none */
     bool queued;
     bool missed;     /* since the wait began the thread was granted the GIL and found it taken */
     bool reporting;  /* inside the reporter of an overlong section; own thread only */

@@ -375,12 +375,12 @@ class Reforking:
         return mean > self._private_bytes + _GROWN_BYTES
 
     def _tell_gain(self, server: Any) -> None:
-        """Log once what the first reforking has gained, after as many requests as before it.
+        """Log once what reforking has gained, after as many requests of a worker as before it.
 
         A small application may not gain what the mold and the loader take.
         """
         served = max(self._requests(server).values(), default=0)
-        if self._reforks != 1 or not self._before_bytes or served < self._before_requests:
+        if not self._reforks or not self._before_bytes or served < self._before_requests:
             return
         before, self._before_bytes = self._before_bytes, 0
         now = self._total_bytes(server)

@@ -41,7 +41,7 @@ from gunicorn.errors import HaltServer
 
 import cpythonplus
 from cpythonplus import prefork
-from cpythonplus.prefork._activation import schedule_gil, use_native_locks
+from cpythonplus.prefork._activation import schedule_gil, use_native_locks, watch_stalls
 from cpythonplus.prefork._applications import (
     comes_from,
     is_aiohttp,
@@ -523,6 +523,7 @@ class Service(Engine):
         self.claim()
         if self.options.gil:
             self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
+            watch_stalls(self.options.stalls, worker.log.warning)
 
     def post_worker_init(self, worker: Any) -> None:
         """Watch a worker whose application is loaded, and serve the metrics."""

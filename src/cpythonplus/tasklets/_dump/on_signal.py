@@ -9,6 +9,8 @@ from functools import partial
 
 from cpythonplus import _native
 from cpythonplus.tasklets._dump import reporting
+from cpythonplus.threads._waits import waits
+from cpythonplus.threads._waits_text import deadlock_lines
 
 __all__ = ["dump_off", "dump_on"]
 
@@ -58,6 +60,8 @@ def _dump(signum: int) -> None:
         return
     heading = f"cpythonplus: signal {signum} in process {os.getpid()}\n"
     report = reporting.text(reporting.taken(reporting.OTHERS))
+    dead = deadlock_lines(waits().as_json())
+    report += "".join(f"{line}\n" for line in ["", *dead] if dead)
     # If the terminal is gone or the file closed, there is no place to report it.
     with suppress(OSError, ValueError):
         reporting.write(heading + report + "\n", _files.get(signum))

@@ -15,6 +15,7 @@
  */
 #include "idle.h"
 
+#include "../../threads/waiting/present_waits.h"
 #include "../../threads/waiting/waiting.h"
 
 /* No tasklet is current, so a signal handler may wait, but not switch.  While it runs, the thread may still make a
@@ -45,7 +46,10 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
     enum plus_wait_result result;
     int failed = 0;
 
+    struct plus_present_wait present = {&waiter, deadline_ns};
+
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, NULL, "tasklets");
     waiter.stays = true;
     plus_waitq_lock(&sched->idle.line);
     plus_waitq_append(&sched->idle.line, &waiter);
@@ -53,9 +57,11 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns)
     sched->idle.blocked = true;
     plus_stacks_settle(&sched->stacks);
     do {
+        plus_present_wait_begins(&present);
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(&sched->idle.line, &waiter, deadline_ns);
         Py_END_ALLOW_THREADS
+        plus_present_wait_ends();
         if (result == PLUS_WAIT_SIGNAL) {
             result = plus_waiter_interrupt(&sched->idle.line, &waiter);
         }

@@ -177,6 +177,7 @@ wait_for_change(barrier_object *self, bool (*goes_on)(int state), uint64_t deadl
     struct plus_waiter waiter;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "wait");
     while (goes_on(self->state)) {
         switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
         case PLUS_WAIT_SIGNAL:

@@ -180,6 +180,7 @@ wait_until(plus_condition_object *self, uint64_t deadline_ns)
         return -1;
     }
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "wait");
     waiter.stays = true;
     enqueue(self, &waiter);
     enum plus_wait_result result = PLUS_WAIT_SIGNAL;

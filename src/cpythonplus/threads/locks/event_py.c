@@ -81,6 +81,7 @@ wait_until(event_object *self, uint64_t deadline_ns)
     signaled = is_set(self);
     if (!signaled && deadline_ns != 0) {
         plus_waiter_init(&waiter, plus_heeds_signals());
+        plus_waiter_tells(&waiter, self, "wait");
         waiter.stays = true;
         switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {
         case PLUS_WAIT_SIGNAL:

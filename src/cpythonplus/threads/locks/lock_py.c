@@ -28,6 +28,7 @@ make_lock(PyTypeObject *type, bool arguments)
     }
     plus_lock_init(&self->lock);
     self->weakrefs = NULL;
+    plus_maker_note(&self->maker);
     return (PyObject *)self;
 }
 
@@ -58,6 +59,7 @@ lock_dealloc(PyObject *op)
     if (((plus_lock_object *)op)->weakrefs != NULL) {
         PyObject_ClearWeakRefs(op);
     }
+    Py_XDECREF(((plus_lock_object *)op)->maker.code);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -273,6 +275,7 @@ rlock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 
     if (self != NULL) {
         plus_lock_init(&self->lock);
+        plus_maker_note(&self->maker);
     }
     return (PyObject *)self;
 }

@@ -2,22 +2,30 @@
 #ifndef PLUS_THREADS_LOCK_PY_H
 #define PLUS_THREADS_LOCK_PY_H
 
+#include "../maker.h"
 #include "../state.h"
 #include "../waiting/waiting.h"
 
 #include "../../_base/process/identity.h"
 
+#include <stddef.h>
+
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
     PyObject *weakrefs;
+    struct plus_maker maker;
 } plus_lock_object;
 
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
-    PyObject *weakrefs;        /* up to here the same as plus_lock_object */
+    PyObject *weakrefs;
+    struct plus_maker maker;   /* up to here the same as plus_lock_object */
     unsigned long count;       /* the owner's acquisitions; only the owner touches it */
     unsigned long owner_ident; /* the owner's threading.get_ident(), for repr */
 } plus_rlock_object;
+
+/* A wait finds the object by its lock (waiting.c). */
+_Static_assert(offsetof(plus_lock_object, lock) == sizeof(PyObject), "the lock follows the head");
 
 /* Only the thread itself can store its own identity as the owner, so a plain read is enough. */
 static inline bool

@@ -78,6 +78,7 @@ wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
     struct plus_waiter waiter;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "acquire");
     waiter.takes = true;
     do {
         switch (plus_condition_sleep(self->cond, &waiter, deadline_ns)) {

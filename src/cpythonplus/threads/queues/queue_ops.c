@@ -158,6 +158,7 @@ wait_for_place(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
     int full;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "put");
     waiter.item = item;
     do {
         result = plus_condition_sleep(self->not_full, &waiter, deadline_ns);
@@ -244,6 +245,7 @@ wait_for_item(plus_queue_object *self, PyObject **item, uint64_t deadline_ns)
     Py_ssize_t size;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "get");
     waiter.takes = self->kind != PLUS_QUEUE_HOOKED;
     do {
         result = plus_condition_sleep(self->not_empty, &waiter, deadline_ns);
@@ -405,6 +407,7 @@ join_locked(plus_queue_object *self, uint64_t deadline_ns)
     enum plus_wait_result result;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, self, "join");
     while (self->unfinished != 0) {
         result = plus_condition_sleep(self->all_tasks_done, &waiter, deadline_ns);
         if (result == PLUS_WAIT_SIGNAL) {

@@ -155,6 +155,7 @@ enqueue_unless_free(struct plus_lock *lock, struct plus_waiter *waiter)
 bool
 plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
 {
+    waiter->owner = &lock->owner; /* while this thread sleeps, the owner is served at its level */
     plus_waitq_lock(&lock->queue);
     bool queued = enqueue_unless_free(lock, waiter);
     if (!queued) {
@@ -168,7 +169,6 @@ plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter)
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
 {
-    waiter->owner = &lock->owner; /* while this thread sleeps, the owner is served at its level */
     enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
 
     if (result == PLUS_WAIT_TIMED_OUT) {

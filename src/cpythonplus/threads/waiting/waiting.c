@@ -26,6 +26,7 @@
 
 #include "../../_base/raise.h"
 #include "../state.h"
+#include "present_waits.h"
 
 unsigned long plus_main_ident;
 
@@ -56,9 +57,14 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
     if (!plus_lock_enqueue(lock, waiter)) {
         return PLUS_WAIT_WOKEN;
     }
+    /* A lock of this room follows the head of its object. */
+    plus_waiter_tells(waiter, (const PyObject *)lock - 1, "acquire");
+    struct plus_present_wait present = {waiter, deadline_ns};
+    plus_present_wait_begins(&present);
     Py_BEGIN_ALLOW_THREADS
     result = plus_lock_wait_nogil(lock, waiter, deadline_ns);
     Py_END_ALLOW_THREADS
+    plus_present_wait_ends();
     if (result == PLUS_WAIT_SIGNAL) {
         return plus_waiter_interrupt(&lock->queue, waiter);
     }
@@ -142,9 +148,12 @@ plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadlin
         return PLUS_WAIT_SIGNAL;
     }
     for (;;) {
+        struct plus_present_wait present = {waiter, deadline_ns};
+        plus_present_wait_begins(&present);
         Py_BEGIN_ALLOW_THREADS
         result = plus_waiter_wait_nogil(queue, waiter, deadline_ns);
         Py_END_ALLOW_THREADS
+        plus_present_wait_ends();
         if (result != PLUS_WAIT_SIGNAL) {
             plus_waiter_arrived(waiter);
             return result;

@@ -56,6 +56,8 @@ struct plus_waiter {
     uint64_t counted_ns;             /* the counts include the wait up to this time */
     uint64_t identity;               /* of the thread */
     void *item; /* handed over with GRANTED, or offered to a thread that takes; may be NULL */
+    const void *object;            /* the object that it waits for, for reports; NULL: the lock */
+    const char *doing;             /* the method that waits, for reports */
     const _Atomic uint64_t *owner; /* owner word of what it waits for; NULL: it has none */
     struct plus_lent lent;         /* the loan of its level to the owner, while it sleeps */
     bool takes;                    /* `item` is a place for an item: it may be granted one */
@@ -116,6 +118,14 @@ plus_waitq_unlock(struct plus_waitq *queue);
 /* Begins a new wait of the calling thread. */
 void
 plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals);
+
+/* Names what it waits for, for reports: the object (borrowed, it lives as long as the wait) and the method. */
+static inline void
+plus_waiter_tells(struct plus_waiter *waiter, const void *object, const char *doing)
+{
+    waiter->object = object;
+    waiter->doing = doing;
+}
 
 /* Called with the guard held.  enqueue appends a new waiter.  It puts a waiter back to its former place if that was
  * woken in vain, or had left the queue for signal handlers. */

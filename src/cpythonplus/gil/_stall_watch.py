@@ -1,0 +1,133 @@
+"""Telling the stalls of the GIL: a thread takes the records once a second, and writes lines.
+
+It ends before a fork, and begins again in parent and child, so that the fork is one of a process
+without it. The same place is told once a minute, with the number of its stalls since; no more than
+ten lines a minute are written.
+"""
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+
+from cpythonplus import _native
+from cpythonplus._base.data import Place
+from cpythonplus._base.text.sizes import duration
+from cpythonplus._base.text.visible import visible
+from cpythonplus.gil._stalls import Stall, forget, take, untold
+
+__all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
+
+LIMIT_MS = 100
+LASTING_S = 10.0
+_TURN_S = 1.0
+_JOIN_S = 1.0
+_MINUTE_S = 60.0
+_LINES_A_MINUTE = 10
+
+
+def watch_stalls(limit_ms: float = LIMIT_MS, tell: Callable[[str], object] | None = None) -> bool:
+    """Record holds of the GIL of `limit_ms` or more while others wait, and tell them.
+
+    tell: called with a line, in a thread of its own; default: written to sys.stderr. A hold that
+    has lasted for ten seconds is written to standard error while it goes on. Lasts until the exit.
+    Returns False in a subinterpreter, and if frames cannot be read. A second call changes both.
+    """
+    if not _native.gil_watch_stalls(int(limit_ms * 1000), int(max(LASTING_S * 1000, limit_ms))):
+        return False
+    _watch.tell = tell or _write
+    _watch.begin()
+    return True
+
+
+class _Watch:
+    """The one thread of a process, and what it has told."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[str], object] = _write
+        self._begun = False
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._told: dict[Place, float] = {}
+        self._untold: dict[Place, list[Stall]] = {}
+        self._minute_s, self._lines = monotonic(), 0
+
+    def begin(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self.start()
+            start = self.start  # one object, known by its address
+            os.register_at_fork(
+                before=self.stop,
+                after_in_parent=partial(_native.gil_behind_fork, start),  # a hook in C
+                after_in_child=self.start_in_child,
+            )
+            atexit.register(self.end)
+
+    def start(self) -> None:
+        if self._thread is not None:
+            return
+        self._over = threading.Event()
+        self._thread = threading.Thread(
+            target=self._run, args=(self._over,), name="cpythonplus stalls", daemon=True
+        )
+        # Without a thread (the system gives none) the records can still be asked for.
+        with suppress(RuntimeError):
+            self._thread.start()
+
+    def start_in_child(self) -> None:
+        forget()
+        self._told.clear()
+        self._untold.clear()
+        self.start()
+
+    def stop(self) -> None:
+        self._over.set()
+        thread, self._thread = self._thread, None
+        if thread is not None and thread.is_alive():
+            thread.join(_JOIN_S)
+
+    def end(self) -> None:
+        """Tell at the exit what is left."""
+        self.stop()
+        self._look(last=True)
+
+    def _run(self, over: threading.Event) -> None:
+        while not over.wait(_TURN_S):
+            self._look()
+
+    def _look(self, *, last: bool = False) -> None:
+        take()
+        now_s = monotonic()
+        while untold:
+            each = untold.popleft()
+            self._untold.setdefault(each.at, []).append(each)
+        if now_s - self._minute_s >= _MINUTE_S:
+            self._minute_s, self._lines = now_s, 0
+        for place in [*self._untold]:
+            since_s = now_s - self._told.get(place, -_MINUTE_S)
+            if self._lines < _LINES_A_MINUTE and (last or since_s >= _MINUTE_S):
+                self._lines += 1
+                self._told[place] = now_s
+                self.tell(_line(self._untold.pop(place)))
+
+
+def _line(found: list[Stall]) -> str:
+    longest = max(found, key=lambda each: each.hold_ns)
+    total = duration(sum(each.hold_ns for each in found))
+    more = f" ({len(found)} times, {total} together)" if len(found) > 1 else ""
+    return f"stall in process {os.getpid()}{more}: {visible(str(longest))}"
+
+
+def _write(line: str) -> None:
+    # The terminal may be gone, or the file closed: nobody can be told.
+    with suppress(AttributeError, OSError, ValueError):
+        sys.stderr.write(f"cpythonplus: {line}\n")
+        sys.stderr.flush()
+
+
+_watch = _Watch()

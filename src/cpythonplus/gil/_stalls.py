@@ -1,0 +1,107 @@
+"""The stalls of the GIL: which line kept it for long while others waited."""
+
+import sys
+from collections import deque
+from dataclasses import dataclass
+from time import time_ns
+
+from cpythonplus import _native
+from cpythonplus._base.data import Data, Place
+from cpythonplus._base.text.sizes import duration
+
+__all__ = ["Stall", "forget", "stalls", "take", "untold"]
+
+_KEPT = 1000
+_kept: "deque[Stall]" = deque(maxlen=_KEPT)
+untold: "deque[Stall]" = deque(maxlen=_KEPT)
+"""Those of them that `watch_stalls` has not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stall(Data):
+    """One hold of the GIL that was too long, while other threads waited.
+
+    ended_s: when it ended, in seconds since 1970.  thread, ident, native_id: of the thread that had
+    the GIL.  hold_ns: how long it had it.  waiters: how many threads waited at the end.  waited_ns:
+    how long all of them together waited during the hold.  kind: "C" for a call of C code, or a
+    collection in it, which do not let the GIL go; "atomic" for an atomic section.  stack: of the
+    thread when it let go, outermost first; at most 24 functions.
+    """
+
+    ended_s: float
+    thread: str
+    ident: int
+    native_id: int
+    hold_ns: int
+    waiters: int
+    waited_ns: int
+    kind: str
+    stack: tuple[Place, ...]
+
+    @property
+    def at(self) -> Place:
+        """Return the innermost line."""
+        return self.stack[-1] if self.stack else Place()
+
+    def __str__(self) -> str:
+        """Return it in one line, without the outer part of a long stack."""
+        what = "an atomic section" if self.kind == "atomic" else "C code"
+        who = f"{self.waiters} waited for {duration(self.waited_ns)} together"
+        calls = " < ".join(f"{each} in {each.function}" for each in self.stack[: -_SHOWN - 1 : -1])
+        return f"{self.thread}: {what} kept the GIL for {duration(self.hold_ns)}; {who}; at {calls}"
+
+
+_SHOWN = 6
+
+
+def stalls() -> list[Stall]:
+    """Return the stalls that were recorded, newest last: the last 1000 of this process.
+
+    They are recorded under `cpythonplus run --stalls` and `serve`; else the list is empty.
+    """
+    take()
+    return list(_kept)
+
+
+def take() -> None:
+    """Take over the stalls that were recorded since the last call."""
+    raw, _ = _native.gil_take_stalls()
+    names = _names() if raw else {}
+    now_ns = time_ns()
+    new = [
+        Stall(
+            ended_s=(now_ns - ago_ns) / 1e9,
+            thread=names.get(native_id) or f"thread {native_id}",
+            ident=ident,
+            native_id=native_id,
+            hold_ns=hold_ns,
+            waiters=waiters,
+            waited_ns=waited_ns,
+            kind="atomic" if atomic else "C",
+            stack=tuple(Place(*each) for each in stack),
+        )
+        for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, atomic, stack in raw
+    ]
+    _kept.extend(new)
+    untold.extend(new)
+
+
+def forget() -> None:
+    """Called in the child of a fork: the parent's stalls are the parent's."""
+    _kept.clear()
+    untold.clear()
+
+
+def _names() -> dict[int, str]:
+    """Return the names of the threads by the kernel's number, without a lock of `threading`.
+
+    The ident of a thread that has ended may be another one's by now.
+    """
+    active: object = getattr(sys.modules.get("threading"), "_active", None)
+    if not isinstance(active, dict):
+        return {}
+    found = [
+        (getattr(each, "_native_id", 0), getattr(each, "_name", None))
+        for each in active.copy().values()
+    ]
+    return {number: name for number, name in found if isinstance(name, str)}

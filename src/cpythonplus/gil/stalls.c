@@ -1,0 +1,384 @@
+/* The stalls of the GIL, with the stack of the thread that had it.
+ *
+ * A record is written by the thread that gives the GIL up, inside of its release, while the GIL's mutex keeps others from
+ * taking it.  So it may read its own frames and take references to their code, as with the GIL; it must not give one back,
+ * or make an object.  Records are taken out by threads that have the GIL.  There is room for RECORDS; more are counted.
+ *
+ * A hold that lasts is looked at by a waiter, without the GIL.  The holder cannot give the GIL up meanwhile, so its thread
+ * state stays.  That it has not answered a request for many intervals shows that it is inside of one C call, so its frames
+ * do not change; the interpreter's faulthandler relies on the same.  In an atomic section Python code may run, and the
+ * frames are not read.
+ *
+ * Python code answers a request at the next call, jump or function.  After `a ** b` or `del a` that may be another line, so
+ * the line of the sample is told if its function still runs.
+ */
+#include "binding.h" /* Python.h first: it sets the feature macros */
+
+#include "../_base/process/behind_fork.h"
+#include "../_base/process/clock.h"
+#include "../_base/process/fork.h"
+#include "../_base/raise.h"
+#include "../_interp/facts/facts.h"
+#include "../_interp/frames/frames.h"
+#include "control.h"
+#include "scheduler/sched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define RECORDS 128u
+#define FRAMES 24u
+
+struct position {
+    PyCodeObject *code; /* a reference */
+    int offset;
+};
+
+struct record {
+    struct plus_stall stall;
+    uint64_t ended_ns;
+    unsigned long ident;
+    pid_t native_id;
+    size_t frames;
+    struct position frame[FRAMES]; /* innermost first */
+};
+
+/* The holder's frames while it holds the GIL, innermost first; only compared.  Written under the GIL's mutex. */
+static struct {
+    size_t frames;
+    struct position frame[FRAMES];
+} sample;
+
+/* Written with the GIL, or in its release. */
+static struct record *records; /* RECORDS of them, made when stalls are first told */
+static size_t recorded, lost;
+
+static int
+add_frame(PyCodeObject *code, int offset, void *argument)
+{
+    struct record *record = argument;
+
+    if (record->frames == FRAMES) {
+        return 1;
+    }
+    Py_INCREF(code);
+    record->frame[record->frames++] = (struct position){code, offset};
+    return 0;
+}
+
+static bool
+is_of_main_interpreter(PyThreadState *tstate)
+{
+    return PyThreadState_GetInterpreter(tstate) == PyInterpreterState_Main();
+}
+
+/* The frames of a thread of the main interpreter that has the GIL, from outside; none if it has no thread state. */
+static struct plus_frames
+frames_of(const struct plus_thread *holder)
+{
+    PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
+
+    while (tstate != NULL && plus_pystate_ident(tstate) != (unsigned long)holder->ident) {
+        tstate = PyThreadState_Next(tstate);
+    }
+    return tstate != NULL ? plus_frames_of_thread(tstate) : (struct plus_frames){.top = NULL};
+}
+
+static int
+add_sample(PyCodeObject *code, int offset, void *unused)
+{
+    (void)unused;
+    if (sample.frames == FRAMES) {
+        return 1;
+    }
+    sample.frame[sample.frames++] = (struct position){code, offset};
+    return 0;
+}
+
+static void
+take_sample(const struct plus_thread *holder)
+{
+    struct plus_frames frames = frames_of(holder);
+
+    sample.frames = 0;
+    plus_frames_each(&frames, add_sample, NULL);
+}
+
+/* Takes over the line of the sample in the innermost function that still runs, and leaves out what it has called since.
+ * Compares from the outermost frame on; stacks that were cut are left alone. */
+static void
+use_sample(struct record *record)
+{
+    size_t common = 0, all = record->frames;
+
+    if (sample.frames == FRAMES || all == FRAMES) {
+        return;
+    }
+    while (common < all && common < sample.frames &&
+           record->frame[all - 1u - common].code ==
+               sample.frame[sample.frames - 1u - common].code) {
+        common++;
+    }
+    if (common == 0) {
+        return;
+    }
+    size_t inner = all - common;
+    for (size_t i = 0; i < inner; i++) {
+        Py_DECREF(record->frame[i].code); /* the frame that runs it has another reference */
+    }
+    for (size_t i = 0; i < common; i++) {
+        record->frame[i] = record->frame[inner + i];
+        record->frame[i].offset = sample.frame[sample.frames - common + i].offset;
+    }
+    record->frames = common;
+}
+
+static void
+note_ended(const struct plus_thread *holder, const struct plus_stall *stall)
+{
+    /* NULL if the thread ends with this release. */
+    PyThreadState *tstate = PyGILState_GetThisThreadState();
+
+    if (recorded == RECORDS) {
+        lost++;
+        return;
+    }
+    struct record *record = &records[recorded++];
+    *record = (struct record){
+        .stall = *stall,
+        .ended_ns = plus_now_ns(),
+        .ident = (unsigned long)holder->ident,
+        .native_id = holder->native_id,
+    };
+    if (tstate != NULL && is_of_main_interpreter(tstate)) {
+        struct plus_frames frames = plus_frames_of_thread(tstate);
+        plus_frames_each(&frames, add_frame, record);
+        if (stall->sampled) {
+            use_sample(record);
+        }
+    }
+}
+
+struct line {
+    char *text;
+    size_t used, size;
+    unsigned frames;
+};
+
+static int
+write_frame(PyCodeObject *code, int offset, void *argument)
+{
+    struct line *line = argument;
+    PyObject *file = code->co_filename, *name = code->co_qualname;
+
+    /* Other strings would have to be encoded, which makes an object. */
+    if (!PyUnicode_IS_COMPACT_ASCII(file) || !PyUnicode_IS_COMPACT_ASCII(name) ||
+        line->frames == 8u) {
+        return 1;
+    }
+    int length = snprintf(line->text + line->used, line->size - line->used, "%s%.200s:%d (%.80s)",
+                          line->frames++ > 0 ? " < " : "", (const char *)PyUnicode_DATA(file),
+                          plus_frames_line(code, offset), (const char *)PyUnicode_DATA(name));
+    line->used += length > 0 ? (size_t)length : 0;
+    return line->used + 320u > line->size;
+}
+
+static size_t
+describe_lasting(const struct plus_thread *holder, uint64_t hold_ns, char *text, size_t size)
+{
+    struct line line = {.text = text, .size = size - 1u};
+
+    line.used = (size_t)snprintf(
+        text, size,
+        "cpythonplus: process %d: thread %d has kept the GIL for %.1f s, and others wait: ",
+        (int)getpid(), (int)holder->native_id, (double)hold_ns / 1e9);
+    if (atomic_load(&holder->atomic_depth) == 0) {
+        struct plus_frames frames = frames_of(holder);
+        plus_frames_each(&frames, write_frame, &line);
+    }
+    line.text[line.used++] = '\n';
+    return line.used;
+}
+
+static void
+nothing_to_do(void)
+{
+}
+
+/* The parent's records are the parent's to tell. */
+static void
+after_fork_child(void)
+{
+    recorded = lost = 0;
+}
+
+static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};
+
+/* Returns 0, or -1 with an exception. */
+static int
+make_room(void)
+{
+    if (records != NULL) {
+        return 0;
+    }
+    int rc = plus_fork_register(&fork_hooks);
+    if (rc < 0) {
+        plus_raise_errno("pthread_atfork", -rc);
+        return -1;
+    }
+    records = calloc(RECORDS, sizeof(*records));
+    if (records == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *
+gil_watch_stalls(PyObject *module, PyObject *args)
+{
+    unsigned long long limit_us, lasting_ms;
+    struct plus_stall_watch watch = {UINT64_MAX, UINT64_MAX,  UINT64_MAX,
+                                     note_ended, take_sample, describe_lasting};
+
+    if (!PyArg_ParseTuple(args, "KK:gil_watch_stalls", &limit_us, &lasting_ms)) {
+        return NULL;
+    }
+    /* Unread frames would make a record without a place, which helps nobody. */
+    if (plus_fact_refusal(PLUS_FACT_FRAMES) != NULL ||
+        plus_fact_refusal(PLUS_FACT_THREAD_STATE) != NULL ||
+        PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        Py_RETURN_FALSE;
+    }
+    if (make_room() < 0) {
+        return NULL;
+    }
+    if (limit_us > 0) {
+        watch.limit_ns = limit_us * PLUS_NS_PER_US;
+        watch.sample_ns = watch.limit_ns / 2u;
+        watch.lasting_ns = lasting_ms * PLUS_NS_PER_MS;
+    }
+    plus_control_lock();
+    plus_sched_watch_stalls(&watch);
+    plus_control_unlock();
+    Py_RETURN_TRUE;
+}
+
+static PyObject *
+stack_of(const struct record *record)
+{
+    PyObject *stack = PyTuple_New((Py_ssize_t)record->frames);
+
+    for (size_t i = 0; stack != NULL && i < record->frames; i++) {
+        const struct position *at = &record->frame[record->frames - 1u - i];
+        PyObject *place =
+            Py_BuildValue("(OiO)", at->code->co_filename, plus_frames_line(at->code, at->offset),
+                          at->code->co_qualname);
+        if (place == NULL) {
+            Py_CLEAR(stack);
+            break;
+        }
+        PyTuple_SET_ITEM(stack, (Py_ssize_t)i, place);
+    }
+    return stack;
+}
+
+static PyObject *
+gil_take_stalls(PyObject *module, PyObject *ignored)
+{
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        return Py_BuildValue("([]i)", 0);
+    }
+    size_t count = recorded, were_lost = lost;
+    struct record *taken = malloc((count + 1u) * sizeof(*taken));
+    PyObject *list;
+
+    if (taken == NULL) {
+        return PyErr_NoMemory();
+    }
+    /* Making objects may give the GIL up, and stall. */
+    for (size_t i = 0; i < count; i++) {
+        taken[i] = records[i];
+    }
+    recorded = lost = 0;
+    uint64_t now = plus_now_ns();
+    list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        const struct record *record = &taken[i];
+        PyObject *stack = stack_of(record);
+        PyObject *item =
+            stack == NULL
+                ? NULL
+                : Py_BuildValue("(KkiKKIiN)", (unsigned long long)(now - record->ended_ns),
+                                record->ident, (int)record->native_id,
+                                (unsigned long long)record->stall.hold_ns,
+                                (unsigned long long)record->stall.waited_ns,
+                                (unsigned)record->stall.waiters, (int)record->stall.atomic, stack);
+        if (item == NULL || PyList_Append(list, item) < 0) {
+            Py_CLEAR(list);
+        }
+        Py_XDECREF(item);
+    }
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < taken[i].frames; j++) {
+            Py_DECREF(taken[i].frame[j].code);
+        }
+    }
+    free(taken);
+    return list == NULL ? NULL : Py_BuildValue("(Nn)", list, (Py_ssize_t)were_lost);
+}
+
+/* The functions that start threads of ours again; set for good, by the main interpreter. */
+#define STARTERS 4u
+static PyObject *starters[STARTERS];
+
+static void
+start_again(void)
+{
+    for (size_t i = 0; i < STARTERS && starters[i] != NULL; i++) {
+        PyObject *done = PyObject_CallNoArgs(starters[i]);
+
+        if (done == NULL) {
+            PyErr_WriteUnraisable(starters[i]);
+        }
+        Py_XDECREF(done);
+    }
+}
+
+static PyObject *
+gil_behind_fork(PyObject *module, PyObject *function)
+{
+    size_t i = 0;
+
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        Py_RETURN_NONE;
+    }
+    while (i < STARTERS && starters[i] != NULL && starters[i] != function) {
+        i++;
+    }
+    if (i == STARTERS) {
+        PyErr_SetString(PyExc_RuntimeError, "there are too many functions to call behind a fork");
+        return NULL;
+    }
+    if (starters[i] == NULL) {
+        starters[i] = Py_NewRef(function);
+    }
+    plus_behind_fork(start_again);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef plus_stalls_methods[] = {
+    {"gil_behind_fork", gil_behind_fork, METH_O,
+     PyDoc_STR("gil_behind_fork($module, function, /)\n--\n\n"
+               "For an after_in_parent: call the function, and earlier ones, once os.fork has "
+               "returned.")},
+    {"gil_watch_stalls", gil_watch_stalls, METH_VARARGS,
+     PyDoc_STR("gil_watch_stalls($module, limit_us, lasting_ms, /)\n--\n\n"
+               "Record holds of the GIL of at least this length; 0: none.\n\n"
+               "Returns False in a subinterpreter, and where frames cannot be read.")},
+    {"gil_take_stalls", gil_take_stalls, METH_NOARGS,
+     PyDoc_STR("gil_take_stalls($module, /)\n--\n\n"
+               "Return the stalls since the last call, and how many more there were.")},
+    {NULL, NULL, 0, NULL},
+};

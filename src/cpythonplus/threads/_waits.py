@@ -1,0 +1,490 @@
+"""Which thread waits for what, and which of these waits can no longer end.
+
+The C half tells which threads wait in native locks, conditions and queues, and the owners of locks.
+The rest is read from the threads' frames: a thread that joins another one, a module that is being
+imported, the `with` statements that hold a lock. All of it is read with the GIL held, and no code
+of the program runs.
+
+A wait without a time-out is stuck when everybody who could end it is stuck: the owner of a lock,
+the joined thread, and for a queue, a condition or an event all other threads. Anything that is not
+known to wait may run, so a slow program is never called deadlocked.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodType
+
+from cpythonplus import _native
+from cpythonplus._base.data import Data, Place
+
+__all__ = ["Deadlock", "Wait", "Waits", "waits"]
+
+_THREADS_OF_OURS = "cpythonplus "  # how their names begin
+_LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """One thread that waits.
+
+    ident, name: of the thread.  kind, method: the type that it waits for, and the method that
+    waits: "Lock", "acquire"; "thread", "join".  at: the line that waits, outside of the standard
+    library if there is one.  stack: outermost first.  made_at: the line that made the lock or
+    queue; None if it was made before the native types were used.  waited_ns: None if it is not
+    known.  timed: the wait has a time-out.  owners: the threads (idents) that hold the lock, or
+    that are joined; if it is empty, any other thread may end the wait.  held_at: the `with`
+    statement by which the first owner holds the lock, else the line where that owner is now.
+    held_ns: for how long at least; None if it is not known.  inside: the finalizer or signal
+    handler in which a thread waits for a lock that it holds itself, else "".
+    """
+
+    ident: int
+    name: str
+    kind: str
+    method: str
+    at: Place
+    stack: tuple[Place, ...]
+    made_at: Place | None
+    waited_ns: int | None
+    timed: bool
+    owners: tuple[int, ...]
+    held_at: Place | None
+    held_ns: int | None
+    inside: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deadlock:
+    """Threads that wait for each other.
+
+    kind: "cycle": each waits for the next one, and the last for the first; "itself": a thread waits
+    for a lock that it holds; "all": all threads of the program wait, and none is left to end one of
+    the waits.  threads: their idents.  behind: the threads that wait for one of these.
+    """
+
+    kind: str
+    threads: tuple[int, ...]
+    behind: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Waits(Data):
+    """The threads that wait, and the deadlocks among them.
+
+    names: of all threads of the program, by ident.
+    """
+
+    waits: tuple[Wait, ...]
+    deadlocks: tuple[Deadlock, ...]
+    names: dict[int, str]
+
+
+@dataclass(slots=True)
+class _Found:
+    """A wait as it is found; what: the object; surely: it waits for a lock that it surely holds."""
+
+    what: object
+    method: str
+    waited_ns: int | None
+    timed: bool
+    owners: tuple[int, ...]
+    needs_one: bool = False
+    """It is stuck if one of its owners is, as a thread that waits for the end of all of them."""
+    held_at: Place | None = None
+    inside: str = ""
+    surely: bool = False
+
+
+def waits() -> Waits:
+    """Return which threads wait, for what, and which of them are deadlocked.
+
+    The calling thread counts as one that runs, unless `threading` does not know it. The objects
+    that are known are native ones (`threads.patch`, `cpythonplus run`), threads that are joined,
+    and modules that are imported. On a free-threaded build only the last two are.
+    """
+    found = _look()
+    if not found.deadlocks:
+        return found
+    # Other threads may have run while it was looked. A deadlock is still there.
+    again = _look()
+    known = {(each.kind, each.threads) for each in found.deadlocks}
+    waited = {each.ident: each.waited_ns or 0 for each in found.waits}
+    moved = {
+        each.ident for each in again.waits if (each.waited_ns or 0) < waited.get(each.ident, 0)
+    }
+    last = (
+        each
+        for each in again.deadlocks
+        if (each.kind, each.threads) in known and not moved.intersection(each.threads)
+    )
+    return Waits(again.waits, (*last,), again.names)
+
+
+def _look() -> Waits:
+    own = _native_ident()
+    threads = _known_threads()
+    names = {ident: _name_of(each) for ident, each in threads.items()}
+    frames = sys._current_frames()  # noqa: SLF001
+    # A thread that has no frame yet, or is a library's, may end any wait.
+    others = _native.threads_count_states() > len(frames)
+    stacks = {
+        ident: [*_frames(frame)]
+        for ident, frame in frames.items()
+        if (ident != own or ident in names)
+        and not names.get(ident, "").startswith(_THREADS_OF_OURS)
+    }
+    found = _found(stacks, threads)
+    for ident in [*found]:
+        _complete(found[ident], ident, stacks)
+    stuck = _stuck(found, stacks.keys(), others=others or bool(_signal_handlers()))
+    named = {ident: names.get(ident) or f"thread {ident:#x}" for ident in stacks}
+    return Waits(
+        tuple(_wait(ident, each, stacks, named, found) for ident, each in found.items()),
+        tuple(_deadlocks(stuck)),
+        named,
+    )
+
+
+# ---- what each thread waits for -----------------------------------------------------------------
+
+
+def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> dict[int, _Found]:
+    found: dict[int, _Found] = {}
+    for ident, what, method, waited_ns, timed, owner in _native.threads_present_waits():
+        if ident in stacks:
+            owners = (owner,) if owner else ()
+            found[ident] = _Found(what, method, waited_ns, timed, owners)
+    idents = {id(thread): ident for ident, thread in threads.items()}
+    for ident, frames in stacks.items():
+        # The lock that they wait for is a signal, and has no owner.
+        other = _joined(frames, idents, stacks) or _imported(frames)
+        if other is not None:
+            other.waited_ns = found[ident].waited_ns if ident in found else None
+            found[ident] = other
+    return found
+
+
+def _joined(
+    frames: list[FrameType], idents: dict[int, int], stacks: Iterable[int]
+) -> _Found | None:
+    """Return the wait for the end of a thread, or of all at the program's end."""
+    threading = sys.modules.get("threading")
+    if threading is None or frames[0].f_code.co_filename != threading.__file__:
+        return None
+    for frame in frames[:2]:
+        if frame.f_code is _code(getattr(threading.Thread, "join", None)):
+            values = frame.f_locals
+            joined = idents.get(id(values.get("self")))
+            if joined is None:
+                return None
+            return _Found("thread", "join", None, values.get("timeout") is not None, (joined,))
+        if frame.f_code is _code(getattr(threading, "_shutdown", None)):
+            own = threading.main_thread().ident
+            left = [
+                ident
+                for each, ident in idents.items()
+                if ident != own and ident in stacks and not _is_daemon(ident)
+            ]
+            return _Found("thread", "join", None, timed=False, owners=(*left,), needs_one=True)
+    return None
+
+
+def _imported(frames: list[FrameType]) -> _Found | None:
+    """Return the wait for a module that another thread imports."""
+    frame = frames[0]
+    if frame.f_code.co_qualname != "_ModuleLock.acquire":
+        return None
+    lock = frame.f_locals.get("self")
+    owner, name = getattr(lock, "owner", None), getattr(lock, "name", "?")
+    if owner is None:  # it was released, and this thread has not run since
+        return None
+    return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
+
+
+def _complete(found: _Found, ident: int, stacks: dict[int, list[FrameType]]) -> None:
+    """Find the `with` statements that hold what the thread waits for."""
+    what = found.what
+    if isinstance(what, _native.BoundedSemaphore):
+        holders = {
+            other: frame
+            for other, frames in stacks.items()
+            if (frame := _holding(frames, what)) is not None
+        }
+        if len(holders) >= what._initial_value > 0:  # noqa: SLF001
+            found.owners = (*holders,)
+            found.held_at = next(iter(holders.values()))
+        return
+    if not found.owners or isinstance(what, str):
+        return
+    owner = found.owners[0]
+    frames = stacks.get(owner, [])
+    found.held_at = _holding(frames, what)
+    if owner == ident:
+        found.inside = _interruption(frames, what)
+        found.surely = bool(found.held_at or found.inside)
+        if not found.surely:
+            # A lock may be a signal: taken twice by one thread, and released by another one.
+            found.owners = ()
+
+
+def _holding(frames: list[FrameType], lock: object) -> Place | None:
+    """Return the `with` statement that holds the lock in one of the frames."""
+    for frame in frames:
+        code = frame.f_code
+        for depth, line in _open_withs(code, frame.f_lasti):
+            # The statement's __exit__ is at the top of the operands that its exception handler
+            # needs; from 3.14 on there is the object, too.
+            for index in range(depth - _OPERANDS_OF_WITH, depth):
+                if _guards(_native.threads_operand(frame, index), lock):
+                    return Place(code.co_filename, line, code.co_qualname)
+    return None
+
+
+def _guards(operand: object, lock: object) -> bool:
+    """Whether this is the lock, the condition over it, or a method of one of them."""
+    if type(operand) in (BuiltinMethodType, MethodType):
+        operand = operand.__self__  # type: ignore[attr-defined]
+    if type(operand) is _native.Condition:
+        operand = operand._lock  # type: ignore[attr-defined]  # noqa: SLF001
+    return operand is lock
+
+
+def _open_withs(code: CodeType, offset: int) -> Iterator[tuple[int, int]]:
+    """Yield depth of operands and line of each `with` statement around an instruction.
+
+    Innermost first. An instruction has one handler at most, and so has that handler: the one of the
+    next block around.
+    """
+    table = [*_handlers_of(code)]
+    for _ in table:
+        around = [each for each in table if each[0] <= offset < each[1]]
+        if not around:
+            return
+        _, _, target, depth = around[0]
+        if _WITH in code.co_code[target : target + 4 : 2]:
+            yield depth, _line_of(code, target)
+        offset = target
+
+
+def _handlers_of(code: CodeType) -> Iterator[tuple[int, int, int, int]]:
+    """Yield start, end and handler, in bytes, and the operands that stay, of each part."""
+    table = iter(code.co_exceptiontable)
+    for first in table:
+        start, length = 2 * _varint(table, first), 2 * _varint(table)
+        target, depth = 2 * _varint(table), _varint(table) >> 1
+        yield start, start + length, target, depth
+
+
+def _varint(table: Iterator[int], first: int | None = None) -> int:
+    """Read a number of the exception table: 6 bits a byte, the largest first."""
+    byte = next(table) if first is None else first
+    value = byte & 63
+    while byte & 64:
+        byte = next(table)
+        value = value << 6 | byte & 63
+    return value
+
+
+def _line_of(code: CodeType, offset: int) -> int:
+    return next((line or 0 for start, end, line in code.co_lines() if start <= offset < end), 0)
+
+
+def _opcode_of_with() -> int:
+    import opcode
+
+    return opcode.opmap["WITH_EXCEPT_START"]
+
+
+_WITH = _opcode_of_with()
+_OPERANDS_OF_WITH = 2 if sys.version_info >= (3, 14) else 1
+
+
+def _interruption(frames: list[FrameType], lock: object) -> str:
+    """Return the finalizer or signal handler that waits, innermost, above the frame that holds."""
+    handlers = _signal_handlers()
+    for frame in frames:
+        if _holding([frame], lock) is not None:
+            return ""
+        code = frame.f_code
+        if code in handlers:
+            return f"the signal handler {code.co_qualname}"
+        if code.co_name == "__del__":
+            return f"the finalizer {code.co_qualname}"
+        if code.co_qualname == "finalize.__call__" and code.co_filename.endswith("weakref.py"):
+            return "a finalizer of weakref.finalize"
+    return ""
+
+
+def _signal_handlers() -> set[CodeType]:
+    """Return the functions that the program handles signals with."""
+    import signal
+
+    found = (signal.getsignal(number) for number in signal.valid_signals())
+    own = {_code(each) for each in found if each is not signal.default_int_handler}
+    return {each for each in own if each is not None}
+
+
+def _code(function: object) -> CodeType | None:
+    if type(function) is MethodType:
+        function = function.__func__
+    return function.__code__ if type(function) is FunctionType else None
+
+
+# ---- which waits cannot end ---------------------------------------------------------------------
+
+
+def _stuck(
+    found: dict[int, _Found], everybody: Iterable[int], *, others: bool
+) -> dict[int, _Found]:
+    """Return the waits that nobody can end: those that somebody can are taken out.
+
+    others: somebody who is not among the threads may end a wait that has no owner; for example, a
+    signal handler of the program may do so in the main thread.
+    """
+    stuck = {ident: each for ident, each in found.items() if not each.timed}
+    all_of_them = {*everybody}
+    while True:
+        free = [
+            ident
+            for ident, each in stuck.items()
+            if not _cannot_end(each, ident, stuck, all_of_them, others=others)
+        ]
+        if not free:
+            return stuck
+        for ident in free:
+            del stuck[ident]
+
+
+def _cannot_end(
+    each: _Found, ident: int, stuck: dict[int, _Found], everybody: set[int], *, others: bool
+) -> bool:
+    if each.surely:
+        return True
+    if each.needs_one:
+        return any(owner in stuck for owner in each.owners)
+    if each.owners:
+        return all(owner in stuck for owner in each.owners)
+    return not others and all(other in stuck for other in everybody if other != ident)
+
+
+def _deadlocks(stuck: dict[int, _Found]) -> Iterator[Deadlock]:
+    """Yield the cycles among the owners; if there is none, all threads that are stuck."""
+    seen: set[int] = set()
+    cyclic = False
+    for ident in stuck:
+        path: list[int] = []
+        now: int | None = ident
+        while now is not None and now not in path and now not in seen:
+            path.append(now)
+            owners = stuck[now].owners
+            now = next((owner for owner in owners if owner in stuck), None)
+        if now is not None and now in path:
+            cycle = path[path.index(now) :]
+            kind = "itself" if len(cycle) == 1 else "cycle"
+            cyclic = True
+            yield Deadlock(kind, (*cycle,), (*_behind(cycle, stuck),))
+        seen.update(path)
+    # Beside a cycle, threads that wait for anybody may only have nothing to do.
+    if stuck and not cyclic:
+        yield Deadlock("all", (*stuck,))
+
+
+def _behind(cycle: list[int], stuck: dict[int, _Found]) -> Iterator[int]:
+    members = {*cycle}
+    for ident in stuck:
+        path, now = {ident}, ident
+        while ident not in cycle:
+            now = next((owner for owner in stuck[now].owners if owner in stuck), 0)
+            if now in members:
+                yield ident
+            if now in path or now in members or not now:
+                break
+            path.add(now)
+
+
+# ---- as data ------------------------------------------------------------------------------------
+
+
+def _wait(
+    ident: int,
+    each: _Found,
+    stacks: dict[int, list[FrameType]],
+    names: dict[int, str],
+    found: dict[int, _Found],
+) -> Wait:
+    frames = stacks[ident]
+    owner = each.owners[0] if each.owners else 0
+    is_lock = not isinstance(each.what, str) and bool(owner)
+    kind = each.what if isinstance(each.what, str) else type(each.what).__name__
+    if each.what is None:
+        kind = "tasklets"
+    return Wait(
+        ident=ident,
+        name=names[ident],
+        kind="Lock" if kind == "lock" else kind,  # the name of the type before 3.13
+        method=each.method,
+        at=_own_line(frames),
+        stack=tuple(_place(frame) for frame in reversed(frames)),
+        made_at=_made_at(each.what),
+        waited_ns=each.waited_ns,
+        timed=each.timed,
+        owners=each.owners,
+        held_at=each.held_at or (_own_line(stacks[owner]) if owner in stacks else None),
+        held_ns=found[owner].waited_ns if is_lock and owner in found else None,
+        inside=each.inside,
+    )
+
+
+def _made_at(what: object) -> Place | None:
+    """Return the line that made a lock, or the lock inside of a condition or queue."""
+    for name in ("_cond", "mutex", "_lock"):
+        if type(what).__module__ in ("threading", "queue"):
+            what = getattr(what, name, what)
+    raw = _native.threads_line_of(what)
+    return None if raw is None else Place(*raw)
+
+
+def _place(frame: FrameType) -> Place:
+    code = frame.f_code
+    return Place(code.co_filename, frame.f_lineno or 0, code.co_qualname)
+
+
+def _own_line(frames: list[FrameType]) -> Place:
+    """Return the innermost line outside of the standard library and this package."""
+    for frame in frames:
+        file = frame.f_code.co_filename
+        if not file.startswith(("<frozen", _PACKAGE)) and (
+            not file.startswith(_LIBRARY) or "-packages" in file
+        ):
+            return _place(frame)
+    return _place(frames[0])
+
+
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _native_ident() -> int:
+    import _thread
+
+    return _thread.get_ident()
+
+
+def _known_threads() -> dict[int, object]:
+    """Return the threads that `threading` knows, without waiting for a lock of it."""
+    active: object = getattr(sys.modules.get("threading"), "_active", None)
+    return active.copy() if isinstance(active, dict) else {}
+
+
+def _name_of(thread: object) -> str:
+    name = getattr(thread, "_name", None)
+    return name if isinstance(name, str) else ""
+
+
+def _is_daemon(ident: int) -> bool:
+    return bool(getattr(_known_threads().get(ident), "_daemonic", False))

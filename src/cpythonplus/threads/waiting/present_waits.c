@@ -1,0 +1,188 @@
+/* Reads the notes of all threads in one go: first addresses, under the lock of the registry, where no object may be made;
+ * then objects.  The GIL is held from the first to the last step that reads a note. */
+#include "../state.h"
+
+#include "../../_base/process/clock.h"
+#include "../../_base/process/futex.h"
+#include "../../_base/raise.h"
+#include "../../_interp/facts/facts.h"
+#include "../../_interp/frames/frames.h"
+#include "present_waits.h"
+
+#include <stdlib.h>
+
+/* A thread, and the wait that it has noted. */
+struct row {
+    uint64_t serial;
+    unsigned long ident;
+    bool waits;
+    PyObject *object;
+    const char *doing;
+    uint64_t start_ns, deadline_ns, owner;
+    bool owned; /* what it waits for has an owner word */
+};
+
+struct rows {
+    struct row *row;
+    size_t count, room;
+};
+
+static void
+note_row(struct plus_thread *thread, void *argument)
+{
+    struct rows *rows = argument;
+    const struct plus_present_wait *wait = thread->present_wait;
+
+    if (rows->count == rows->room) {
+        return; /* it began after the count */
+    }
+    struct row *row = &rows->row[rows->count++];
+    *row = (struct row){.serial = thread->serial, .ident = (unsigned long)thread->ident};
+    if (wait == NULL) {
+        return;
+    }
+    const struct plus_waiter *waiter = wait->waiter;
+    uint32_t state = atomic_load(&waiter->state);
+    row->waits = state == PLUS_WAITER_WAITING || state == PLUS_WAITER_ASLEEP;
+    row->object = (PyObject *)waiter->object;
+    row->doing = waiter->doing;
+    row->start_ns = waiter->start_ns;
+    row->deadline_ns = wait->deadline_ns;
+    row->owned = waiter->owner != NULL;
+    row->owner = row->owned ? atomic_load(waiter->owner) : 0;
+}
+
+/* The ident of the thread with this identity; 0: no thread that runs has it. */
+static unsigned long
+ident_of(const struct rows *rows, uint64_t serial)
+{
+    for (size_t i = 0; i < rows->count; i++) {
+        if (rows->row[i].serial == serial) {
+            return rows->row[i].ident;
+        }
+    }
+    return 0;
+}
+
+static PyObject *
+tuple_of(const struct rows *rows, const struct row *row, uint64_t now)
+{
+    PyObject *owner =
+        row->owned ? PyLong_FromUnsignedLong(ident_of(rows, row->owner)) : Py_NewRef(Py_None);
+
+    if (owner == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("(kOsKON)", row->ident, row->object != NULL ? row->object : Py_None,
+                         row->doing != NULL ? row->doing : "",
+                         (unsigned long long)(now > row->start_ns ? now - row->start_ns : 0),
+                         row->deadline_ns != PLUS_FUTEX_NO_DEADLINE ? Py_True : Py_False, owner);
+}
+
+/* Fills `list`.  The objects get references first: making a tuple may run the garbage collector. */
+static int
+tell(const struct rows *rows, PyObject *list)
+{
+    uint64_t now = plus_now_ns();
+    int failed = 0;
+
+    for (size_t i = 0; i < rows->count; i++) {
+        Py_XINCREF(rows->row[i].object);
+    }
+    for (size_t i = 0; i < rows->count && !failed; i++) {
+        const struct row *row = &rows->row[i];
+
+        /* A lock without an owner was released just now. */
+        if (row->waits && (!row->owned || row->owner != 0)) {
+            PyObject *tuple = tuple_of(rows, row, now);
+            failed = tuple == NULL || PyList_Append(list, tuple) < 0;
+            Py_XDECREF(tuple);
+        }
+    }
+    for (size_t i = 0; i < rows->count; i++) {
+        Py_XDECREF(rows->row[i].object);
+    }
+    return failed ? -1 : 0;
+}
+
+static PyObject *
+present_waits(PyObject *module, PyObject *ignored)
+{
+    /* Threads that end with the interpreter have left their notes on stacks that are gone. */
+    if (plus_compat_is_finalizing() || PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        return PyList_New(0);
+    }
+    PyObject *list = PyList_New(0);
+    struct rows rows = {.room = plus_threads_count()};
+
+    rows.row = calloc(rows.room + 1, sizeof(*rows.row));
+    if (list == NULL || rows.row == NULL) {
+        Py_XDECREF(list);
+        free(rows.row);
+        return list == NULL ? NULL : PyErr_NoMemory();
+    }
+#ifndef Py_GIL_DISABLED
+    plus_threads_visit(note_row, &rows);
+#endif
+    if (tell(&rows, list) < 0) {
+        Py_CLEAR(list);
+    }
+    free(rows.row);
+    return list;
+}
+
+/* The number of threads that this interpreter knows, also of those that run no Python code yet. */
+static PyObject *
+count_states(PyObject *module, PyObject *ignored)
+{
+    long count = 0;
+
+    for (PyThreadState *each = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+         each != NULL; each = PyThreadState_Next(each)) {
+        count++;
+    }
+    return PyLong_FromLong(count);
+}
+
+static PyObject *
+frame_operand(PyObject *module, PyObject *args)
+{
+    PyObject *frame;
+    int index;
+
+    if (!PyArg_ParseTuple(args, "O!i", &PyFrame_Type, &frame, &index)) {
+        return NULL;
+    }
+    PyObject *found = plus_fact_refusal(PLUS_FACT_FRAMES) == NULL
+                          ? plus_frames_operand((PyFrameObject *)frame, index)
+                          : NULL;
+    return found != NULL ? found : Py_NewRef(Py_None);
+}
+
+static PyMethodDef methods[] = {
+    {"threads_present_waits", present_waits, METH_NOARGS,
+     PyDoc_STR(
+         "threads_present_waits($module, /)\n--\n\n"
+         "Return (ident, object, method, waited_ns, has a deadline, owner) of each thread that\n"
+         "waits; owner: an ident, 0: a thread that is not known, None: there is no owner.")},
+    {"threads_count_states", count_states, METH_NOARGS,
+     PyDoc_STR("threads_count_states($module, /)\n--\n\n"
+               "Return the number of threads, with those that run no Python code.")},
+    {"threads_operand", frame_operand, METH_VARARGS,
+     PyDoc_STR("threads_operand($module, frame, index, /)\n--\n\n"
+               "Return an operand of a frame that its code says is there, or None.")},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+plus_present_waits_exec(PyObject *module, struct plus_threads_state *state)
+{
+    int rc = plus_threads_init();
+
+    (void)state;
+    if (rc < 0) {
+        plus_raise_errno("pthread_key_create", -rc);
+        return -1;
+    }
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,272 @@
+"""Holds of the GIL that are too long are recorded with their line and length, and no others."""
+
+import json
+import re
+
+import pytest
+
+from tests.support import FREE_THREADED, run_child
+
+pytestmark = pytest.mark.skipif(FREE_THREADED, reason="there is no GIL to schedule")
+
+# Each makes ready, and then keeps the GIL in the line that is marked. `nap` keeps it for so many
+# seconds, for certain.
+PLANTED = {
+    "a C function that keeps the GIL": "nap(0.3)  #!",
+    "in a function that returns at once": """
+def inner():
+    return nap(0.3)  #!
+inner()
+""",
+    "a regular expression that backtracks": 'until(re.match, "(a*)*b", "a" * 24)  #!',
+    "JSON is read": """
+text = json.dumps([{"a": [i, "b", None]} for i in range(600_000)])
+json.loads(text)  #!
+""",
+    "JSON is written": """
+data = [{"a": [i, "b", None]} for i in range(400_000)]
+json.dumps(data)  #!
+""",
+    "a list is sorted": """
+data = [(i * 7919 % 1_000_003, str(i)) for i in range(700_000)]
+data.sort()  #!
+""",
+    "a sum": "sum(range(25_000_000))  #!",
+    "a power, which is no call": """
+def compute():
+    result = 7 ** 700_000  #!
+    time.sleep(0)
+    return result
+compute()
+""",
+    "a text is joined": '"".join(map(str, range(3_000_000)))  #!',
+    "a collection": """
+gc.disable()
+data = [[i] for i in range(3_000_000)]
+gc.collect()  #!
+""",
+    "a large list is freed": """
+def drop():
+    data = [[[i]] for i in range(2_500_000)]
+    time.sleep(0)
+    del data  #!
+    time.sleep(0)
+gc.disable()
+drop()
+""",
+    "a pickle is written": """
+data = [{"a": (i, i)} for i in range(900_000)]
+pickle.dumps(data)  #!
+""",
+    "a deep copy in C": """
+data = [[i, i] for i in range(1_500_000)]
+list(map(tuple, data))  #!
+""",
+    "a string is searched": """
+text = "a" * 400_000 + "b"
+text.count("a" * 2_000 + "b" + "a")  #!
+nap(0.2)  #!
+""",
+    "a set is made": "set(range(6_000_000))  #!",
+    "an iterator is used up": """
+def use_up():
+    collections.deque(range(30_000_000), maxlen=0)  #!
+    time.sleep(0)
+use_up()
+""",
+    "a membership test, which is no call": """
+def look():
+    found = -0.5 in range(4_000_000)  #!
+    time.sleep(0)
+    return found
+look()
+""",
+    "a module that is imported": """
+import importlib.abc, importlib.machinery
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path, target=None):
+        if name == "slow":
+            return importlib.machinery.ModuleSpec(name, self)
+    def exec_module(self, module):
+        nap(0.3)  #!
+sys.meta_path.insert(0, Finder())
+import slow
+""",
+    "a callback of asyncio": """
+import asyncio
+def callback():
+    nap(0.3)  #!
+async def main():
+    asyncio.get_running_loop().call_soon(callback)
+    await asyncio.sleep(0.05)
+asyncio.run(main())
+""",
+    "another thread": """
+def worker():
+    nap(0.3)  #!
+thread = threading.Thread(target=worker, name="worker")
+thread.start()
+thread.join()
+""",
+    "an atomic section": """
+def section():
+    with gil.atomic():  #!
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            pass
+section()
+""",
+    "a lock held over C code": """
+lock = threading.Lock()
+with lock:
+    nap(0.3)  #!
+""",
+}
+PROGRAM = """\
+from cpythonplus import gil, threads
+import collections, ctypes, gc, json, pickle, re, sys, threading, time
+from cpythonplus import _native
+gil.install()
+threads.patch()
+usleep = ctypes.PyDLL(None).usleep
+
+def nap(seconds):
+    usleep(int(seconds * 1e6))
+
+def until(function, *arguments):
+    return function(*arguments)
+
+def other():
+    while not over:
+        time.sleep(0.0005)
+
+over = []
+threading.Thread(target=other, name="other").start()
+time.sleep(0.01)
+assert _native.gil_watch_stalls({limit_us}, 60_000)
+began = time.monotonic()
+try:
+    exec(compile({source!r}, "program", "exec"))
+finally:
+    time.sleep(0.002)
+    took_s = time.monotonic() - began
+    over.append(1)
+print(json.dumps([took_s, [each.as_json() for each in gil.stalls()]]))
+"""
+LIMIT_US = 60_000
+
+
+def marked(source: str) -> set[int]:
+    return {n for n, line in enumerate(source.splitlines(), 1) if line.endswith("#!")}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_line_and_the_length_of_a_stall(name: str) -> None:
+    source = PLANTED[name]
+    child = run_child(PROGRAM.format(limit_us=LIMIT_US, source=source))
+    took_s, found = json.loads(child.out)
+    lines = [
+        next((each["line"] for each in reversed(stall["stack"]) if each["file"] == "program"), 0)
+        for stall in found
+    ]
+    of_this = [stall for stall, line in zip(found, lines, strict=True) if line in marked(source)]
+    assert of_this, (lines, found)
+    longest = max(of_this, key=lambda each: each["hold_ns"])
+    assert LIMIT_US * 1000 <= longest["hold_ns"] <= took_s * 1e9
+    if "nap(0.3)" in source:
+        assert longest["hold_ns"] >= 300e6
+    assert 0 < longest["waited_ns"] <= longest["hold_ns"] * longest["waiters"]
+    assert longest["kind"] == ("atomic" if name == "an atomic section" else "C")
+
+
+def test_no_stall_where_nobody_waits() -> None:
+    child = run_child("""
+        import ctypes
+        from cpythonplus import _native, gil
+        gil.install()
+        assert _native.gil_watch_stalls(20_000, 60_000)
+        ctypes.PyDLL(None).usleep(200_000)
+        print(gil.stalls())
+    """)
+    assert child.out == "[]\n"
+
+
+PROGRAM_WITH_OTHER = """
+    import ctypes, os, sys, threading, time
+    from cpythonplus import gil
+    from cpythonplus.gil._stall_watch import watch_stalls
+    gil.install()
+    def other():
+        while True:
+            time.sleep(0.0005)
+    def worker():
+        usleep = ctypes.PyDLL(None).usleep
+        for _ in range(3):
+            time.sleep(0.01)
+            usleep(150_000)
+    def begin():
+        threading.Thread(target=other, daemon=True).start()
+        time.sleep(0.01)
+        thread = threading.Thread(target=worker, name="worker")
+        thread.start()
+        thread.join()
+"""
+
+
+def test_the_same_place_is_told_once_and_counted() -> None:
+    child = run_child(
+        PROGRAM_WITH_OTHER
+        + """
+    watch_stalls(100)
+    begin()
+    """
+    )
+    lines = [line for line in child.err.splitlines() if "program.py:13 in worker" in line]
+    assert 1 <= len(lines) <= 2, child.err
+    told = sum(int(found[1]) if (found := re.search(r"\((\d) times", x)) else 1 for x in lines)
+    assert told == 3, child.err
+
+
+def test_a_child_tells_its_own_stalls_only() -> None:
+    child = run_child(
+        PROGRAM_WITH_OTHER
+        + """
+    watch_stalls(100)
+    begin()
+    pid = os.fork()
+    if pid == 0:
+        assert gil.stalls() == [], gil.stalls()
+        begin()
+        assert len(gil.stalls()) >= 3
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert len(gil.stalls()) >= 3
+    """
+    )
+    # A thread that has ended meanwhile has no name any more.
+    assert re.search(r"(worker|thread \d+): C code kept the GIL for", child.err), child.err
+
+
+def test_a_hold_that_lasts_is_told_while_it_lasts() -> None:
+    child = run_child("""
+        import ctypes, os, sys, threading, time
+        from cpythonplus import _native, gil
+        gil.install()
+        read, write = os.pipe()
+        saved = os.dup(2)
+        os.dup2(write, 2)
+        def other():
+            time.sleep(0.01)
+        thread = threading.Thread(target=other)
+        thread.start()
+        assert _native.gil_watch_stalls(100_000, 200)
+        libc = ctypes.PyDLL(None)
+        # It goes on until the line comes: read(2) keeps the GIL.
+        buffer = ctypes.create_string_buffer(4096)
+        def endless():
+            length = libc.read(read, buffer, 4096)
+            return buffer.raw[:length].decode()
+        print(endless())
+    """)
+    kept = r"thread \d+ has kept the GIL for 0\.\d s, and others wait: "
+    assert re.search(kept + r"\S+program\.py:17 \(endless\) < ", child.out)

@@ -1,0 +1,77 @@
+"""Who waits for whom: all deadlocks are named with their lines, and no slow program is."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cpythonplus.threads._waits_text import deadlock_lines
+from tests.support import run_child
+from tests.threads.stuck import SLOW, STUCK, Stuck
+
+# `look` runs in a thread that `threading` does not know, as the doctor's does.
+LOOKING = """\
+from cpythonplus import threads
+threads.patch()
+import _thread, json, os, time
+def look():
+    {look}
+_thread.start_new_thread(look, ())
+exec(compile({source!r}, "program", "exec"), {{"__name__": "program"}})
+"""
+# The same deadlock twice: the first one may be told before all of its threads wait.
+FIND = """\
+before = None
+    while True:
+        found = threads.waits().as_json()
+        if found["deadlocks"] and found["deadlocks"] == before:
+            print(json.dumps(found), flush=True)
+            os._exit(0)
+        before = found["deadlocks"]
+        time.sleep(0.2)
+"""
+NONE = """\
+while True:
+        found = threads.waits().as_json()
+        if found["deadlocks"]:
+            print(json.dumps(found), flush=True)
+            os._exit(1)
+        time.sleep(0.002)
+"""
+
+
+def marks(source: str) -> dict[int, str]:
+    """The names of lines."""
+    lines = enumerate(source.splitlines(), 1)
+    return {number: line.partition("#: ")[2] for number, line in lines if "#: " in line}
+
+
+def mark(place: dict[str, Any] | None, names: dict[int, str]) -> str:
+    return names.get(place["line"], "") if place and place["file"] == "program" else ""
+
+
+@pytest.mark.parametrize("case", STUCK, ids=lambda case: case.name)
+def test_a_deadlock_is_named_with_its_lines(case: Stuck) -> None:
+    child = run_child(LOOKING.format(look=FIND, source=case.source))
+    found = json.loads(child.out)
+    names = marks(case.source)
+    (deadlock,) = found["deadlocks"]
+    members = [each for each in found["waits"] if each["ident"] in deadlock["threads"]]
+    assert deadlock["kind"] == case.kind
+    assert {
+        (
+            each["name"],
+            mark(each["at"], names),
+            mark(each["made_at"], names),
+            mark(each["held_at"], names),
+        )
+        for each in members
+    } == case.waits
+    assert {each["inside"] for each in members} == {case.inside}
+    text = "\n".join(deadlock_lines(found))
+    assert all(name in text for name in found["names"].values() if name in str(case.waits))
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_slow_program_is_not_called_deadlocked(name: str) -> None:
+    run_child(LOOKING.format(look=NONE, source=SLOW[name]))
