@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -120,6 +121,7 @@ input()
 
 def test_the_children_are_shown_with_their_parent() -> None:
     with listening(*RUNNER, program=CHILDREN) as process:
+        processes: list[dict[str, Any]] = []
         limit = time.monotonic() + 20  # the child opens its socket behind the fork
         while time.monotonic() < limit:
             result = execute([*MODULE, "top", "--format", "json", str(process.pid)])
@@ -178,10 +180,10 @@ def test_help(capsys: pytest.CaptureFixture[str]) -> None:
 class Terminal:
     """A pseudo-terminal on which a `top` runs."""
 
-    def __init__(self, pid: int, width: int, height: int, **env: str) -> None:
+    def __init__(self, pid: int, width: int, env: dict[str, str]) -> None:
         self.child, self.fd = pty.fork()
         if self.child == 0:
-            size = {"COLUMNS": str(width), "LINES": str(height), "TERM": "xterm-256color"}
+            size = {"COLUMNS": str(width), "LINES": "24", "TERM": "xterm-256color"}
             command = [*MODULE, "top", "--interval", "0.2", str(pid)]
             os.execve(command[0], command, environment({**size, **env}))
         self.seen = b""
@@ -220,8 +222,8 @@ def plain(data: bytes) -> str:
 
 
 @contextmanager
-def shown(pid: int, width: int, height: int = 24, **env: str) -> Iterator[Terminal]:
-    terminal = Terminal(pid, width, height, **env)
+def shown(pid: int, width: int, env: dict[str, str] | None = None) -> Iterator[Terminal]:
+    terminal = Terminal(pid, width, env or {})
     try:
         yield terminal
     finally:
@@ -264,12 +266,12 @@ def test_the_screen_and_its_keys(width: int) -> None:
 def test_no_color() -> None:
     colours = re.compile(rb"\x1b\[[0-9;]*3[0-9]m")
     with listening(*RUNNER, program=PROGRAM) as process:
-        for env, coloured in (({}, True), ({"NO_COLOR": "1"}, False)):
-            with shown(process.pid, 80, **env) as terminal:
+        for coloured in (True, False):
+            env = {} if coloured else {"NO_COLOR": "1"}
+            with shown(process.pid, 80, env) as terminal:
                 limit = time.monotonic() + SCREEN_LIMIT_S
                 while b"q quit" not in terminal.seen and time.monotonic() < limit:
                     terminal.seen += os.read(terminal.fd, 65536)
-                time.sleep(0)
                 assert bool(colours.search(terminal.seen)) == coloured
                 terminal.press(b"q")
                 assert terminal.end() == 0

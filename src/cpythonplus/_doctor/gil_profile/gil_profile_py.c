@@ -108,7 +108,8 @@ gil_profile_stack(PyObject *module, PyObject *arg)
         return NULL;
     }
     if (number >= plus_stacks_count()) {
-        return PyErr_Format(PyExc_IndexError, "no stack %lu", number);
+        PyErr_SetNone(PyExc_IndexError);
+        return NULL;
     }
     /* Making objects may run the collector and so other threads, which may clear the rows: copy and hold first. */
     struct plus_stack row = *plus_stacks_row((uint32_t)number);
