@@ -207,6 +207,21 @@ stop.set()
     )
 
 
+def test_without_a_scheduled_gil_there_is_none() -> None:
+    run_child(
+        BUSY
+        + """
+gil.uninstall()
+try:
+    recording.largest()
+except LookupError as error:
+    assert str(error) == "the GIL of this process is not scheduled"
+else:
+    assert False
+"""
+    )
+
+
 PROFILE = {
     "pid": 7,
     "functions": [("main", "/app/app.py", 1), ("work;er", "/app/app.py", 10)],

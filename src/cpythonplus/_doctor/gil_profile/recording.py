@@ -39,7 +39,12 @@ def _begin_anew() -> None:
 
 
 def largest() -> Json:
-    """Begin to record, if nobody has, and return the stacks with the longest holds and waits."""
+    """Begin to record, if nobody has, and return the stacks with the longest holds and waits.
+
+    LookupError if the GIL is not scheduled.
+    """
+    if not _native.gil_active():
+        raise LookupError("the GIL of this process is not scheduled")
     _native.gil_profile_start(_FOR_A_WHILE)
     return taken(_LARGEST)
 
