@@ -10,7 +10,6 @@ import termios
 import time
 import tty
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -21,7 +20,7 @@ from cpythonplus._base.text.visible import visible
 from cpythonplus._doctor.top import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from cpythonplus._doctor.top.looking import ProcessRow, ThreadRow, Top
 
@@ -44,6 +43,17 @@ _KEYS = {
 _LONGEST_KEY = max(map(len, _KEYS))
 _HELP = "q quit  s sort  r reverse  / filter  Enter stack  a tasks  g GIL  space hold  Esc back"
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -20, "page down": 20}
+_ACTIONS = {
+    "s": "_next_sort",
+    "r": "_turn",
+    "/": "_begin_filter",
+    " ": "_hold",
+    "a": "_show_tasks",
+    "g": "_show_gil",
+    "enter": "_show_stack",
+    "escape": "_go_back",
+}
+"""The methods of the screen that keys call."""
 _STYLES = {"has the GIL": "green", "awaits the GIL": "yellow", "Lock of": "red"}
 
 
@@ -72,16 +82,6 @@ class Screen:
         self._of_stack: ThreadRow | None = None
         self._threads: list[ThreadRow] = []
         self._first_line = 0
-        self._actions: dict[str, Callable[[], None]] = {
-            "s": self._next_sort,
-            "r": self._turn,
-            "/": self._begin_filter,
-            " ": self._hold,
-            "a": partial(self._go, "tasks"),
-            "g": partial(self._go, "GIL"),
-            "enter": self._show_stack,
-            "escape": self._go_back,
-        }
 
     def show(self) -> int:
         """Show the processes until `q`, Ctrl-C or the end of the first one; returns the status."""
@@ -119,8 +119,8 @@ class Screen:
             self._type(key)
         elif key in _STEPS:
             self._move(_STEPS[key])
-        elif key in self._actions:
-            self._actions[key]()
+        elif key in _ACTIONS:
+            getattr(self, _ACTIONS[key])()
         return self._typing or key not in ("q", "Q")
 
     def _next_sort(self) -> None:
@@ -140,6 +140,12 @@ class Screen:
             self._of_stack = self._row()
         if self._of_stack is not None:
             self._go("stack")
+
+    def _show_tasks(self) -> None:
+        self._go("tasks")
+
+    def _show_gil(self) -> None:
+        self._go("GIL")
 
     def _go_back(self) -> None:
         if self._view == "threads":
