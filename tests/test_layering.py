@@ -52,6 +52,7 @@ ARROWS = {
 }
 # Other rooms that single files use, and why.
 MORE_ARROWS = {
+    "_doctor/top/answering.py": frozenset({"tasklets"}),  # in a process that has tasklets
     "memory/__init__.py": frozenset({"_compact"}),  # public names of memory
     "memory/_examined.py": frozenset({"_doctor"}),  # what an examination returns prints itself
     "memory/report.py": frozenset({"_doctor"}),  # public names of what the doctor writes

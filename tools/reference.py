@@ -6,11 +6,12 @@
 The pages are docs/reference/, lint/docs/reference/ and docs/contributing/map.md, written by hand
 but for what lies between `<!-- generated: NAME -->` and `<!-- end of generated -->`. NAME is `map
 ROOM`, `policy limits`, `main help`,
-`run help`, `doctor help`, `doctor live help`, `doctor run help`, `doctor cycles help`, `compare
-options`, `lint options`, `lint rules`, `environment keys`, `serve options`, or the dotted name of a
-public class, function, method or object of the package. The installed package is what is read; the
-text is the same on every version of Python. griffe would not do: written in C are the classes of
-`threads` and `gil.atomic`, which it finds in the sources without a docstring or not at all.
+`run help`, `top help`, `doctor help`, `doctor live help`, `doctor run help`, `doctor cycles help`,
+`compare options`, `lint options`, `lint rules`, `environment keys`, `serve options`, or the dotted
+name of a public class, function, method or object of the package. The installed package is what
+is read; the text is the same on every version of Python. griffe would not do: written in C are the
+classes of `threads` and `gil.atomic`, which it finds in the sources without a docstring or not at
+all.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from typing import Any, ParamSpecArgs, ParamSpecKwargs
 
 from cpythonplus import _interp
 from cpythonplus._cli import main
-from cpythonplus._cli.commands import compare, doctor, doctor_live, run, serve
+from cpythonplus._cli.commands import compare, doctor, doctor_live, run, serve, top
 from cpythonplus._cli.features import FEATURES
 from cpythonplus._interp import LOSSES
 from cpythonplus.gil._limits import LIMITS
@@ -350,6 +351,7 @@ RENDERERS: dict[str, Callable[[], str]] = {
     "policy limits": policy_limits,
     "main help": lambda: fenced(main.help_text()),
     "run help": lambda: fenced(run.help_text()),
+    "top help": lambda: fenced(top.help_text()),
     "doctor help": lambda: fenced(doctor.help_text()),
     "doctor live help": lambda: fenced(
         "\n".join(map(doctor_live.help_text, doctor_live.EXAMINATIONS))

@@ -38,6 +38,7 @@ native_exec(PyObject *module)
         PyModule_AddFunctions(module, plus_memory_trim_methods) < 0 ||
         PyModule_AddFunctions(module, plus_agent_methods) < 0 ||
         PyModule_AddFunctions(module, plus_profilers_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_gil_profile_methods) < 0 ||
         plus_compact_exec(module) < 0 || plus_record_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
         return -1;

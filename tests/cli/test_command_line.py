@@ -125,6 +125,11 @@ def test_wrong_command(words: list[str], parts: list[str]) -> None:
         (["--policy=spin_us", "-c", ""], ["--policy: spin_us: ", "got ''"]),
         (["--policy=slice-us=1", "-c", ""], ["has no key 'slice-us' (did you mean slice_us?)"]),
         (["--policy=x=1", "-c", ""], ["'x' (its keys are slice_us, batch_share, spin_us)"]),
+        (["--job-share", "0.25", "-c", ""], ["--job-share: expected a percentage like 25%"]),
+        (["--job-share=-5%", "-c", ""], ["--job-share: expected a percentage", "'-5%'"]),
+        (["--job-share", "91%", "-c", ""], ["--job-share: expected 0% to 90%, got '91%'"]),
+        (["--gil-profile", "x.json", "-c", ""], ["--gil-profile: expected a name that ends in"]),
+        (["--gil-profile", "/no/x.folded", "-c", ""], ["'/no' does not exist"]),
         (["--no-gil=1", "-c", ""], ["--no-gil takes no value"]),
         (["--no-threads=1", "-c", ""], ["--no-threads takes no value"]),
         (["--no-thread", "-c", ""], ["unknown option '--no-thread'", "--no-threads?"]),
@@ -172,9 +177,28 @@ def test_policy_arrives() -> None:
     decoded = features.Run.decode(carried)
     assert decoded.features["gil"] == {"policy": "slice_us=2000,batch_share=1e-05"}
     assert decoded.features["threads"] == {}
-    [option] = gil_feature.options
+    option = next(each for each in gil_feature.options if each.flag == "--policy")
     numbers = option.decode(decoded.features["gil"]["policy"])
     assert numbers == {"slice_us": 2000, "batch_share": 1e-5}
+
+
+def test_the_share_of_jobs_arrives() -> None:
+    """It wins over the policy's, whichever comes last; the other numbers stay."""
+    probe = """\
+import os
+from cpythonplus._cli import features
+from cpythonplus.gil import _control
+_control.install_numbers = print
+run = features.Run.decode(os.environ["CPYTHONPLUS_RUN"])
+gil = features.FEATURES[0]
+fields = {option.field: option for option in gil.options}
+values = {name: fields[name].decode(value) for name, value in run.features["gil"].items()}
+gil.activate(values, run)
+"""
+    both = ["--job-share", "25%", "--policy", "batch_share=0.5,spin_us=7"]
+    assert run(*both, "-c", probe).out == "{'batch_share': 0.25, 'spin_us': 7}\n"
+    assert run("--job-share=5", "-c", probe).out == "{'batch_share': 0.05}\n"
+    assert "--job-share 5% (default)" in run("--show").out
 
 
 def test_switching_off() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from cpythonplus._cli.arguments import HELP_WIDTH
-from cpythonplus._cli.commands import compare, doctor, doctor_live, run
+from cpythonplus._cli.commands import compare, doctor, doctor_live, run, top
 from cpythonplus._cli.features import FEATURES, Option
 from cpythonplus.prefork import _options as prefork_options
 from cpythonplus_lint import command
@@ -27,6 +27,7 @@ COMMANDS = {
     **{f"doctor {each.name}": texts(each.options) for each in doctor_live.EXAMINATIONS},
     "run": texts((run.NO_CHILDREN, *run.OWN_OPTIONS)),
     "doctor": texts(doctor.OWN_OPTIONS),
+    "top": texts(top.OPTIONS),
     "summaries": {
         **{each.name: each.summary for each in (*FEATURES, *doctor_live.EXAMINATIONS)},
         **doctor.PROGRAMS,

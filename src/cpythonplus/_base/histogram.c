@@ -48,3 +48,27 @@ plus_histogram_quantile_ns(const struct plus_histogram *h, double fraction)
     }
     return h->max_ns;
 }
+
+#define BRIEF_SHORTEST_BITS 10u /* 1,024 ns */
+
+void
+plus_brief_histogram_add(struct plus_brief_histogram *h, uint64_t ns)
+{
+    unsigned bucket = 0;
+
+    if (ns >> BRIEF_SHORTEST_BITS != 0) {
+        unsigned bits = 63u - (unsigned)__builtin_clzll(ns);
+        bucket = 1u + (bits - BRIEF_SHORTEST_BITS) * 4u + (unsigned)(ns >> (bits - 2u) & 3u);
+    }
+    h->buckets[bucket < PLUS_BRIEF_BUCKETS ? bucket : PLUS_BRIEF_BUCKETS - 1u]++;
+}
+
+uint64_t
+plus_brief_histogram_upper_ns(unsigned bucket)
+{
+    if (bucket == 0) {
+        return (UINT64_C(1) << BRIEF_SHORTEST_BITS) - 1u;
+    }
+    unsigned bits = BRIEF_SHORTEST_BITS + (bucket - 1u) / 4u;
+    return ((UINT64_C(5) + (bucket - 1u) % 4u) << (bits - 2u)) - 1u;
+}

@@ -28,4 +28,19 @@ plus_histogram_add(struct plus_histogram *h, uint64_t ns);
 uint64_t
 plus_histogram_quantile_ns(const struct plus_histogram *h, double fraction);
 
+/* The same with 4 parts for each power of two, from 1 us to 34 s, for one of many threads: a quantile is at most 1/4 too
+ * high.  The first bucket has all shorter entries, the last one all longer ones. */
+#define PLUS_BRIEF_BUCKETS 101u
+
+struct plus_brief_histogram {
+    uint32_t buckets[PLUS_BRIEF_BUCKETS];
+};
+
+void
+plus_brief_histogram_add(struct plus_brief_histogram *h, uint64_t ns);
+
+/* The longest duration of a bucket. */
+uint64_t
+plus_brief_histogram_upper_ns(unsigned bucket);
+
 #endif

@@ -274,6 +274,14 @@ def output_file(text: str) -> str:
     return path
 
 
+def profile_file(text: str) -> str:
+    """Check an option that names the file of a profile of the GIL; its ending is the format."""
+    from cpythonplus._doctor.gil_profile.writing import format_of
+
+    format_of(text)
+    return output_file(text)
+
+
 def allocator(text: str) -> str:
     """Check an option that names an allocator, or its library by a path."""
     from cpythonplus.memory import allocators
@@ -296,17 +304,36 @@ def policy_numbers(text: str) -> "dict[str, object]":
     return read(text)
 
 
+def job_share(text: str) -> str:
+    """Check an option that takes a share of the GIL for threads that compute: `25%` or `25`."""
+    from cpythonplus.gil._limits import checked
+
+    digits = text.removesuffix("%")
+    if not (digits.isascii() and digits.isdecimal()):
+        raise ValueError(f"expected a percentage like 25%, got {text!r}")
+    share = int(digits) / 100
+    try:
+        checked({_SHARE: share})
+    except ValueError:
+        raise ValueError(f"expected 0% to 90%, got {text!r}") from None
+    return repr(share)
+
+
 def _policy_default() -> "dict[str, object]":
     from cpythonplus.gil._limits import LIMITS, written
 
-    return {"policy": written({limit.name: limit.default for limit in LIMITS})}
+    numbers = {limit.name: limit.default for limit in LIMITS}
+    return {"policy": written(numbers), "job_share": f"{numbers[_SHARE]:.0%}"}
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     # Not gil.install(gil.Policy(...)): it would import dataclasses, 11 ms.
     from cpythonplus.gil._control import install_numbers
 
-    install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
+    numbers: dict[str, object] = {**values.get("policy", {})}  # type: ignore[dict-item]
+    if "job_share" in values:
+        numbers[_SHARE] = values["job_share"]
+    install_numbers(numbers)
 
 
 def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -455,6 +482,15 @@ def top_option(default: str = "") -> Option:
 
 HELP_OPTION = Option("--help", "help", "show this message and exit")
 _OUTPUT = output_option("write the report to FILE instead of standard error")
+_SHARE = "batch_share"
+_JOB_SHARE = Option(
+    "--job-share",
+    "job_share",
+    "least share of the GIL for threads that compute, while they wait",
+    "PERCENT",
+    job_share,
+    float,
+)
 _POLICY = Option("--policy", "policy", POLICY_TEXT, POLICY_SHAPE, policy, policy_numbers)
 _DUMP_ON = Option(
     "--dump-on",
@@ -488,6 +524,13 @@ _MALLOC = Option(
     "KIND",
     allocator,
 )
+_GIL_PROFILE = Option(
+    "--gil-profile",
+    "file",
+    "write its holds and waits by stack (.folded, .speedscope.json, ...)",
+    "FILE",
+    profile_file,
+)
 _STACKLESS = "provide the module stackless: tasklets, channels"
 _KINDS = "report only these kinds: exception, closure, class, other"
 
@@ -497,7 +540,7 @@ FEATURES = (
         "threads that wait for I/O get the GIL before threads that compute",
         _activate_gil,
         by_default=True,
-        options=(_POLICY,),
+        options=(_JOB_SHARE, _POLICY),
         defaults=_policy_default,
     ),
     Feature(
@@ -572,6 +615,12 @@ FEATURES = (
             _OUTPUT,
             top_option(),
         ),
+    ),
+    Feature(
+        "profile",
+        "each hold of the GIL and each wait by Python stack, written when the process ends",
+        _reporter("gil_profile_output"),
+        options=(_GIL_PROFILE,),
     ),
     # Last: features that it prints first at exit must have been activated before it.
     Feature(

@@ -18,6 +18,9 @@ GROUPS = {
         "run": "start a Python program with its threads scheduled",
         "serve": "serve a WSGI or ASGI application with gunicorn, in workers that share memory",
     },
+    "look into running programs": {
+        "top": "show what each thread of a process does, and who holds its GIL",
+    },
     "examine memory": {
         "doctor": "show what uses a program's memory, and why it stays",
         "lint": "find code that creates reference cycles",

@@ -195,5 +195,12 @@ register("trim", "Memory given back", _from("cpythonplus.memory", "trim"), at=()
 register("referrers", "What refers to it", _from(_EXAMINING, "referrers"), at=(), of_type=True)
 register("path", "What keeps it alive", _from(_EXAMINING, "path"), at=(), of_type=True)
 register("path_keys", "What keeps it alive", _from(_EXAMINING, "path_keys"), at=(), of_type=True)
+_TOP = "cpythonplus._doctor.top.answering"
+register("top", "Threads now", _from(_TOP, "top"), at=())
+register("stack", "The stack of a thread", _from(_TOP, "stack"), at=(), of_type=True)
+register("tasklets", "Tasklets", _from(_TOP, "tasklets"), at=())
+_GIL_PROFILE = "cpythonplus._doctor.gil_profile.recording"
+register("gil_profile", "Where the GIL goes", _from(_GIL_PROFILE, "largest"), at=())
+register("gil_profile_end", "Where the GIL goes", _from(_GIL_PROFILE, "end"), at=())
 register("hello", "The process", _from(_EXAMINING, "hello"), at=())
 register("samples", "While watched", at=())

@@ -9,6 +9,7 @@ from cpythonplus._base.data import Data
 __all__ = [
     "AtomicStatistics",
     "ClassStatistics",
+    "RawMoment",
     "RawStatistics",
     "Statistics",
     "ThreadStatistics",
@@ -27,6 +28,11 @@ RawStatistics = tuple[
     tuple[RawThread, ...],
     tuple[int, int, int, int, int],
 ]
+
+# A thread at one moment: serial, ident, native_id, level, whether it holds the GIL or did before
+# the caller, ns for which it awaits it, serial of the owner of the lock that it waits for, wait_ns,
+# hold_ns, waits, and the waits by their longest ns: [ns, count, ns, count, ...].
+RawMoment = tuple[int, int, int, int, bool, int, int, int, int, int, list[int]]
 
 
 @dataclass(frozen=True, slots=True)

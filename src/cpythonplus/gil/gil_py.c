@@ -201,6 +201,100 @@ done:
     return result;
 }
 
+/* ------------------------------------------------------------------------------------------------
+ * The threads now, for `top`.
+ */
+
+struct moment {
+    unsigned long long serial, ident;
+    long native_id;
+    struct plus_present present;
+    unsigned long long wait_ns, hold_ns, waits;
+    struct plus_brief_histogram wait_times;
+};
+
+struct moments {
+    struct moment *rows;
+    size_t count, size;
+    uint64_t now;
+};
+
+/* Called under the registry's lock. */
+static void
+copy_moment(struct plus_thread *thread, void *argument)
+{
+    struct moments *table = argument;
+
+    if (table->count < table->size) {
+        table->rows[table->count++] = (struct moment){
+            .serial = thread->serial,
+            .ident = (unsigned long long)thread->ident,
+            .native_id = thread->native_id,
+            .present = plus_sched_present(thread, table->now),
+            .wait_ns = thread->wait_ns,
+            .hold_ns = thread->hold_ns,
+            .waits = thread->waits,
+            .wait_times = thread->wait_times,
+        };
+    }
+}
+
+/* The filled buckets: their longest duration and their count, one after the other. */
+static PyObject *
+brief_times(const struct plus_brief_histogram *h)
+{
+    PyObject *result = PyList_New(0);
+
+    for (unsigned i = 0; result != NULL && i < PLUS_BRIEF_BUCKETS; i++) {
+        if (h->buckets[i] == 0) {
+            continue;
+        }
+        PyObject *upper = PyLong_FromUnsignedLongLong(plus_brief_histogram_upper_ns(i));
+        PyObject *count = PyLong_FromUnsignedLong(h->buckets[i]);
+        if (upper == NULL || count == NULL || PyList_Append(result, upper) < 0 ||
+            PyList_Append(result, count) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(upper);
+        Py_XDECREF(count);
+    }
+    return result;
+}
+
+static PyObject *
+moment_tuple(const struct moment *row)
+{
+    const struct plus_present *present = &row->present;
+
+    return Py_BuildValue("(KKlIOKKKKKN)", row->serial, row->ident, row->native_id, present->level,
+                         present->holds ? Py_True : Py_False, present->since_ns, present->waits_for,
+                         row->wait_ns, row->hold_ns, row->waits, brief_times(&row->wait_times));
+}
+
+static PyObject *
+gil_threads(PyObject *module, PyObject *args)
+{
+    struct moments table = {.size = plus_threads_count() + 16u, .now = plus_now_ns()};
+
+    table.rows = malloc(table.size * sizeof(*table.rows));
+    if (table.rows == NULL) {
+        return PyErr_NoMemory();
+    }
+    plus_control_lock();
+    plus_threads_visit(copy_moment, &table);
+    plus_control_unlock();
+    PyObject *result = PyList_New(0);
+    for (size_t i = 0; result != NULL && i < table.count; i++) {
+        PyObject *item = moment_tuple(&table.rows[i]);
+        if (item == NULL || PyList_Append(result, item) < 0) {
+            Py_CLEAR(result);
+        }
+        Py_XDECREF(item);
+    }
+    free(table.rows);
+    return result;
+}
+
 static PyObject *
 gil_reset_statistics(PyObject *module, PyObject *args)
 {
@@ -219,6 +313,7 @@ PyMethodDef plus_gil_methods[] = {
     {"gil_proven", gil_proven, METH_NOARGS, NULL},
     {"gil_active", gil_active, METH_NOARGS, NULL},
     {"gil_statistics", gil_statistics, METH_NOARGS, NULL},
+    {"gil_threads", gil_threads, METH_NOARGS, NULL},
     {"gil_reset_statistics", gil_reset_statistics, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -77,6 +77,9 @@ Runs a program exactly as `python` would, with these features switched on.
 switched on, each with the option that switches it off:
 {features}
 
+the GIL:
+{of_gil}
+
 statistics:
 {statistics}
 
@@ -96,6 +99,8 @@ OWN_OPTIONS = (
     Option("--show", "show", "show what would be switched on and run, and exit"),
     HELP_OPTION,
 )
+_OF_GIL = ("--job-share", "--gil-profile")
+"""Options of the first screen of the help; the parameters of the policy are advanced."""
 HOME = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
 
 
@@ -370,12 +375,16 @@ def original_environment() -> dict[str, str]:
 def help_text() -> str:
     """Return the text of `cpythonplus run --help`; the most needed options come first."""
     features = [help_line(x.switch_off, x.summary) for x in offered() if x.by_default]
-    with_options = {x.name: option_lines(x.options, x.defaults()) for x in offered() if x.options}
+    groups: dict[str, list[str]] = {"of_gil": [], "statistics": [], "advanced": []}
+    for each in offered():
+        for option in each.options:
+            group = "of_gil" if option.flag in _OF_GIL else each.name
+            lines = groups.get(group, groups["advanced"])
+            lines.append(option_lines([option], each.defaults()))
     return HELP.format(
         features="\n".join([*features, option_lines([NO_CHILDREN])]),
-        statistics=with_options.pop("statistics"),
         own=option_lines(OWN_OPTIONS),
-        advanced="\n".join(with_options.values()),
+        **{name: "\n".join(lines) for name, lines in groups.items()},
     )
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "referrers",
     "stalls",
     "tasks",
+    "thread_name",
     "threads",
     "watch_cycles",
     "watched_cycles",
@@ -77,17 +78,23 @@ def threads() -> Json:
         if ident == own and ident not in known:
             continue  # the agent's thread
         code = frame.f_code
+        native_id, name = thread_name(known.get(ident))
         rows.append(
             {
                 "ident": ident,
-                "native_id": _attribute(known.get(ident), "_native_id"),
-                "name": _attribute(known.get(ident), "_name") or "unknown to threading",
+                "native_id": native_id,
+                "name": name,
                 "function": code.co_qualname,
                 "file": code.co_filename,
                 "line": frame.f_lineno,
             }
         )
     return {"threads": rows}
+
+
+def thread_name(thread: object) -> tuple[object, object]:
+    """Return the kernel's id (None: not known) and the name of an object of `threading`'s."""
+    return _attribute(thread, "_native_id"), _attribute(thread, "_name") or "unknown to threading"
 
 
 def _attribute(thread: object, name: str) -> object:

@@ -118,6 +118,7 @@ static struct {
     _Atomic uint64_t abandoned_sections; /* written by threads that end */
 
     bool many_cpus;
+    plus_observer observer; /* NULL: none */
     struct plus_sched_counts counts;
     struct plus_stall_watch stalls;
     bool sampled, lasting_told; /* of the present hold */
@@ -621,6 +622,10 @@ end_wait(struct plus_thread *self, uint64_t now)
 
     self->wait_ns += waited;
     self->waits++;
+    plus_brief_histogram_add(&self->wait_times, waited);
+    if (S.observer != NULL) {
+        S.observer(PLUS_OBSERVED_WAIT, waited, &self->mark);
+    }
     plus_histogram_add(&S.counts.waits[plus_policy_class(self->level)], waited);
     plus_policy_waited(&self->usage, waited);
     self->wait_start_ns = 0;
@@ -689,6 +694,7 @@ plus_sched_acquired_alone(void)
     }
     S.holder = self;
     self->acquired_ns = 0; /* a second thread that comes to wait begins to time the hold */
+    self->mark = 0;
     return true;
 }
 
@@ -732,6 +738,7 @@ plus_sched_acquired(void)
         }
         begin_hold(self, now);
     }
+    self->mark = 0;
     tell_switch_waiters();
 }
 
@@ -817,6 +824,9 @@ end_hold(struct plus_thread *self, uint64_t now, bool asked)
     self->acquired_ns = 0;
     self->released_ns = now;
     self->hold_ns += hold;
+    if (S.observer != NULL) {
+        S.observer(PLUS_OBSERVED_HOLD, hold, &self->mark);
+    }
     plus_histogram_add(&S.counts.holds[plus_policy_class(level)], hold);
     plus_ready_held(&S.ready, &S.policy, now, level, hold);
     plus_policy_held(&self->usage, hold, asked);
@@ -1142,6 +1152,37 @@ void
 plus_sched_reset_counts(void)
 {
     S.counts = (struct plus_sched_counts){0};
+}
+
+static void
+clear_mark(struct plus_thread *thread, void *unused)
+{
+    (void)unused;
+    thread->mark = 0;
+}
+
+void
+plus_sched_observe(plus_observer observer)
+{
+    plus_threads_visit(clear_mark, NULL);
+    S.observer = observer;
+}
+
+struct plus_present
+plus_sched_present(const struct plus_thread *thread, uint64_t now)
+{
+    uint64_t since = thread->wait_start_ns;
+    bool gave_way = S.holder != NULL && S.holder->acquired_ns != 0 && thread->usage.asked &&
+                    since >= S.holder->acquired_ns;
+    bool holds = thread == S.holder || gave_way;
+    const _Atomic uint64_t *owner = thread->waits_for;
+
+    return (struct plus_present){
+        .level = level_of(thread, 0),
+        .holds = holds,
+        .since_ns = !holds && since != 0 && now > since ? now - since : 0,
+        .waits_for = owner != NULL ? atomic_load(owner) : 0,
+    };
 }
 
 enum plus_class

@@ -70,6 +70,17 @@ struct plus_stall_watch {
 void
 plus_sched_watch_stalls(const struct plus_stall_watch *watch);
 
+/* Told of each timed hold when it ends, and of each wait.  Called by the thread itself under `mutex`; it has the GIL or
+ * is just giving it up, so no other thread executes Python code meanwhile.  `mark` is a word for the observer,
+ * from the end of a hold to the end of the wait behind it: the thread's stack is the same meanwhile; else it is 0.  The
+ * observer must not run Python code, release the mutex, or change errno. */
+enum plus_observed { PLUS_OBSERVED_HOLD, PLUS_OBSERVED_WAIT };
+typedef void (*plus_observer)(enum plus_observed what, uint64_t ns, uint32_t *mark);
+
+/* NULL ends it.  The caller holds the GIL and `mutex`. */
+void
+plus_sched_observe(plus_observer observer);
+
 /* Starts scheduling, or changes the policy.  The caller holds the GIL and `mutex`. */
 void
 plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter *interpreter);
@@ -166,6 +177,19 @@ void
 plus_sched_counts(struct plus_sched_counts *counts);
 void
 plus_sched_reset_counts(void);
+
+/* The state of `thread` now.  `mutex` held.  A thread that only gave way to the present holder counts as the one that
+ * holds the GIL: the holder is the thread that asks this. */
+struct plus_present {
+    unsigned level;
+    bool holds;
+    uint64_t since_ns; /* for how long it awaits the GIL; 0: it does not, or holds it */
+    uint64_t
+        waits_for; /* identity of the owner of the lock that it waits for; 0: none, or no owner */
+};
+
+struct plus_present
+plus_sched_present(const struct plus_thread *thread, uint64_t now);
 
 /* The present class of `thread`.  `mutex` held. */
 enum plus_class

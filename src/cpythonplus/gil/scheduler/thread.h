@@ -7,6 +7,7 @@
 #ifndef PLUS_GIL_THREAD_H
 #define PLUS_GIL_THREAD_H
 
+#include "../../_base/histogram.h"
 #include "../../_base/process/identity.h"
 
 #include <pthread.h>
@@ -51,6 +52,7 @@ struct plus_thread {
     uint64_t wait_start_ns; /* 0: not waiting */
     uint64_t acquired_ns;   /* when the hold began; 0: not holding, or the hold is not timed */
     uint64_t released_ns;   /* when the last hold ended, to measure the absence */
+    uint32_t mark;      /* the observer's, of its last hold (sched.h); 0 while it holds the GIL */
     uint64_t forced_ns; /* part of that absence spent waiting for the switch; own thread, no lock */
     uint64_t turn_used_ns; /* part of its turn that interrupted holds have used */
     struct plus_usage usage;
@@ -81,6 +83,7 @@ struct plus_thread {
 
     /* Statistics, written under the GIL's mutex. */
     uint64_t wait_ns, hold_ns, waits, switches;
+    struct plus_brief_histogram wait_times;
 
     /* Fixed after creation; the links are guarded by the registry's lock. */
     uint64_t serial; /* its identity: never reused, unlike the record's address */

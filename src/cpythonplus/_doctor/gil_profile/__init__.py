@@ -1,0 +1,1 @@
+"""The profile of the GIL: who holds it, and who waits, by Python stack."""

@@ -1,0 +1,1 @@
+"""The view of running processes by thread: `cpythonplus top`."""

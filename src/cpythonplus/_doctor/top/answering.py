@@ -1,0 +1,93 @@
+"""The answers that `cpythonplus top` asks for twice a second, made inside of the process.
+
+They are made to be cheap: one copy of the scheduler's counters, one line for each thread, no walk
+over the heap. Functions are sent once each, and rates are computed by the asking process, which
+also reads processor times from /proc.
+"""
+
+import gc
+import os
+import sys
+import time
+from _thread import get_ident
+from types import CodeType, FrameType
+
+from cpythonplus import _native
+from cpythonplus._doctor.agent.examining import thread_name
+
+__all__ = ["stack", "tasklets", "top"]
+
+Json = dict[str, object]
+_DEEPEST = 200
+_MODULES = {"asyncio": "asyncio", "tasklets": "cpythonplus.tasklets"}
+"""Modules whose tasks a view can show."""
+
+
+def top() -> Json:
+    """Return the threads of this process, with the scheduler's counters if the GIL is scheduled.
+
+    threads: [ident, native id or 0, name, number in `functions`, line]. functions: [name, file].
+    gil: [serial, ident, native id, level, whether it holds the GIL, or did before this answer, ns
+    for which it awaits it, serial of the owner of the lock that it waits for, ns waited, ns held,
+    waits, [ns, waits of at most so many ns, ...]].
+    """
+    own = get_ident()
+    threading = sys.modules.get("threading")
+    known = {} if threading is None else threading._active  # noqa: SLF001
+    numbers: dict[CodeType, int] = {}
+    rows: list[tuple[object, ...]] = []
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001
+        if ident == own and ident not in known:
+            continue  # the agent's thread
+        number = numbers.setdefault(frame.f_code, len(numbers))
+        rows.append((ident, *thread_name(known.get(ident)), number, frame.f_lineno))
+    return {
+        "pid": os.getpid(),
+        "now_ns": time.monotonic_ns(),
+        "threads": rows,
+        "functions": [(code.co_qualname, code.co_filename) for code in numbers],
+        "gil": [row for row in _native.gil_threads() if row[1] != own]
+        if _native.gil_active()
+        else None,
+        "collections": [each["collections"] for each in gc.get_stats()],
+        "modules": [name for name, module in _MODULES.items() if module in sys.modules],
+    }
+
+
+def stack(ident: str) -> Json:
+    """Return the stack of a thread, innermost first; LookupError if there is no such thread."""
+    frame: FrameType | None = sys._current_frames().get(int(ident))  # noqa: SLF001
+    if frame is None:
+        raise LookupError(f"there is no thread {ident}")
+    rows: list[Json] = []
+    while frame is not None and len(rows) < _DEEPEST:
+        code = frame.f_code
+        rows.append(
+            {"function": code.co_qualname, "file": code.co_filename, "line": frame.f_lineno}
+        )
+        frame = frame.f_back
+    return {"stack": rows}
+
+
+def tasklets() -> Json:
+    """Return the tasklets of all threads by function and state, with the line of their first one.
+
+    It takes about a microsecond for each tasklet.
+    """
+    from cpythonplus.tasklets._dump import reporting
+
+    rows: list[Json] = []
+    for thread in reporting.taken(reporting.OTHERS):
+        for each in thread.tasklets:
+            where = each.stack[-1] if each.stack else each.defined_at
+            rows.append(
+                {
+                    "count": 1 + each.more,
+                    "function": each.function or "main",
+                    "state": each.state,
+                    "file": where.file if where else "",
+                    "line": where.line if where else 0,
+                    "thread": thread.name or str(thread.ident),
+                }
+            )
+    return {"tasklets": rows}
