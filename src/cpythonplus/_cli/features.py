@@ -289,6 +289,12 @@ def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: AR
     install_numbers(values.get("policy", {}))  # type: ignore[arg-type]
 
 
+def _gil_refusal() -> str:
+    from cpythonplus.gil._control import free_threaded
+
+    return "this build has no GIL, and threads run beside each other" if free_threaded() else ""
+
+
 def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     from cpythonplus.threads._patching import patch
 
@@ -450,6 +456,7 @@ FEATURES = (
         by_default=True,
         options=(_POLICY,),
         defaults=_policy_default,
+        refusal=_gil_refusal,
     ),
     Feature(
         "threads",

@@ -389,11 +389,14 @@ def _refused_facts() -> list[str]:
     from cpythonplus._base.text.text_tables import wrapped
 
     lines: list[str] = []
+    reasons: dict[str, list[str]] = {}
     for fact in _interp.facts():
         if fact.state == "refused":
-            lines.append(f"refused     {fact.name}: {fact.refusal}")
-            for each in _interp.sentences(fact.name):
-                lines += wrapped(each, " " * 12, " " * 14)
+            reasons.setdefault(fact.refusal, []).append(fact.name)
+    for refusal, names in reasons.items():
+        lines.append(f"refused     {', '.join(names)}: {refusal}")
+        for each in dict.fromkeys(each for name in names for each in _interp.sentences(name)):
+            lines += wrapped(each, " " * 12, " " * 14)
     return lines
 
 
