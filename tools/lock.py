@@ -26,7 +26,9 @@ _ANY = ("--universal", "--python-version", "3.11")
 # pip installs these for another processor, and would ask the markers of its own machine.
 _ONE = {"aarch64": ("--python-platform", "aarch64-manylinux_2_28", "--python-version", "3.11")}
 # For Pythons that the rest is not for, whose newest versions are not the others'.
-_ALONE = dict.fromkeys(("sites", "sites-old"), ("--universal", "--python-version", "3.9"))
+_ALONE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("sites", "sites-old"), ("--universal", "--python-version", "3.9")
+)
 # Every environment has `build`, too, which is written first.
 _WITH_BUILD = ("--constraint", str(lock_file("build")))
 _ALONE["free-threaded"] = ("--universal", "--python-version", "3.13", *_WITH_BUILD)
