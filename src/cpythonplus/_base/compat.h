@@ -69,6 +69,13 @@ plus_compat_has_jit(void)
  * may be on only during an import. */
 #define PLUS_FREE_THREADED "a free-threaded build stores objects and reference counts differently"
 
+/* Words that the collector has in front of an object; a free-threaded build has its flags in the object. */
+#ifdef Py_GIL_DISABLED
+#define PLUS_GC_HEADER_WORDS 0
+#else
+#define PLUS_GC_HEADER_WORDS 2
+#endif
+
 /* Around what reads or writes the parts of an object: a free-threaded build locks it. */
 #ifdef Py_GIL_DISABLED
 #define PLUS_BEGIN_LOCKED(op) Py_BEGIN_CRITICAL_SECTION(op)

@@ -25,7 +25,6 @@
 
 #include "../facts/facts.h"
 #include "../facts/probes.h"
-#include "sizes.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -6,13 +6,6 @@
 
 #include <stdint.h>
 
-/* Words that the collector has in front of an object; a free-threaded build has its flags in the object. */
-#ifdef Py_GIL_DISABLED
-#define PLUS_GC_HEADER_WORDS 0
-#else
-#define PLUS_GC_HEADER_WORDS 2
-#endif
-
 /* The bytes of the object itself: the result of its type's __sizeof__ if that is the interpreter's own, else the basic
  * size and items; plus the collector's header and the words in front of instances.  Inline attribute values are not
  * included: before 3.13 no public function tells their size.  GIL held; no exception is left set. */
