@@ -83,6 +83,10 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 	$(in_env) --group test -- tools/sanitize.sh thread || status=1; \
 	exit $$status
 
+.PHONY: sanitize-free-threaded
+sanitize-free-threaded: ## tests/threads with TSan in the interpreter, too: TSAN_PYTHON=... (tools/free_threaded.sh)
+	@$(in_env) --variant tsan --group test -- tools/sanitize.sh free_threaded $(TSAN_PYTHON) $(workers) $(PYTEST_ARGS)
+
 .PHONY: test-lies
 test-lies: ## each fact about CPython's private structures made false: every feature must refuse
 	@$(in_env) --variant lies --group test -- python -m pytest $(workers) tests/interp/test_lies.py tests/interp/test_losses.py $(PYTEST_ARGS)

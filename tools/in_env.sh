@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs a command in the environment of the chosen interpreter, setting it up first where needed.
 #
-#   [PYTHON=...] in_env.sh [--group NAME]... [--variant asan|lies] -- COMMAND [ARG...]
+#   [PYTHON=...] in_env.sh [--group NAME]... [--variant asan|lies|tsan] -- COMMAND [ARG...]
 set -eu
 cd "$(dirname "$0")/.."
 python=$(tools/pick_python.sh build/python)

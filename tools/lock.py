@@ -6,8 +6,9 @@
 One file for each dependency group, with all that the group needs on every Python that is supported;
 pip reads them (--require-hashes), and markers tell the Pythons apart.  The groups are solved
 together, so several fit into one environment; those of cpythonplus-sites, which is for older
-Pythons, too, each alone.  uv does the work; it is given pip's index and
-certificates, and none of these is written into the files, nor is what PIP_FIND_LINKS names.
+Pythons, too, and that of free-threaded builds each alone.  uv does the work; it is given pip's
+index and certificates, and none of these is written into the files, nor is what PIP_FIND_LINKS
+names.
 """
 
 import argparse
@@ -25,7 +26,12 @@ _ANY = ("--universal", "--python-version", "3.11")
 # pip installs these for another processor, and would ask the markers of its own machine.
 _ONE = {"aarch64": ("--python-platform", "aarch64-manylinux_2_28", "--python-version", "3.11")}
 # For Pythons that the rest is not for, whose newest versions are not the others'.
-_OLD = dict.fromkeys(("sites", "sites-old"), ("--universal", "--python-version", "3.9"))
+_ALONE: dict[str, tuple[str, ...]] = dict.fromkeys(
+    ("sites", "sites-old"), ("--universal", "--python-version", "3.9")
+)
+# Every environment has `build`, too, which is written first.
+_WITH_BUILD = ("--constraint", str(lock_file("build")))
+_ALONE["free-threaded"] = ("--universal", "--python-version", "3.13", *_WITH_BUILD)
 
 
 def _from_pip(name: str) -> str:
@@ -69,17 +75,17 @@ def write(*, keep: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
         everything, one = Path(folder, "everything.txt"), Path(folder, "one.txt")
         if keep:
-            kept = (lock_file(name) for name in groups if name not in _OLD)
+            kept = (lock_file(name) for name in groups if name not in _ALONE)
             everything.write_text("".join(p.read_text() for p in kept if p.exists()))
-        together = (entries for name, entries in groups.items() if name not in _OLD)
+        together = (entries for name, entries in groups.items() if name not in _ALONE)
         wanted = sorted({entry for entries in together for entry in entries})
         _solve(wanted, everything, *_ANY, environment=environment)
         for name, requirements in groups.items():
             one.unlink(missing_ok=True)
-            if keep and name in _OLD and lock_file(name).exists():
+            if keep and name in _ALONE and lock_file(name).exists():
                 one.write_text(lock_file(name).read_text())
             options = [*_ONE.get(name, _ANY), "--constraint", str(everything)]
-            _solve(requirements, one, *_OLD.get(name, options), environment=environment)
+            _solve(requirements, one, *_ALONE.get(name, options), environment=environment)
             lock_file(name).parent.mkdir(exist_ok=True)
             lock_file(name).write_text(_head(requirements) + one.read_text())
     for path in lock_file("").parent.glob("*.txt"):

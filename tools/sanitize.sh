@@ -4,9 +4,11 @@
 #   sanitize.sh address [PYTEST_ARG...]   the rooms' tests against an ASan + UBSan build of the wheel
 #   sanitize.sh thread                    the C test programs, built with TSan
 #   sanitize.sh programs                  only builds those
+#   sanitize.sh free_threaded PYTHON [PYTEST_ARG...]  tests/threads, extension and PYTHON built with TSan
 #
-# The thread sanitizer does not take the extension: the interpreter itself is not built with it, so
-# it would see none of the interpreter's locking and report every hand-over as a race.
+# The thread sanitizer takes the extension only where the interpreter itself is built with it (tools/free_threaded.sh
+# --tsan): else it would see none of the interpreter's locking and report every hand-over as a race. Such an interpreter
+# stands in for the environment's own while the tests run.
 set -euo pipefail
 
 kind=$1
@@ -65,6 +67,33 @@ thread() {
     # shellcheck disable=SC2086 # the wrapper is a command with options
     CPYTHONPLUS_BUILD_DIR=$folder TSAN_OPTIONS=halt_on_error=1 CPYTHONPLUS_SANITIZER=thread \
         $wrapper python -m pytest tests/test_c_programs.py
+}
+
+# The interpreter's own races are those that CPython's list names, and those without a frame of ours.
+free_threaded() {
+    local lists folder=$CPYTHONPLUS_BUILD_DIR/tsan-reports wrapper status=0 python=$1 real
+    shift
+    real=$(readlink -f "$VIRTUAL_ENV/bin/python")
+    # shellcheck disable=SC2064 # the values of now
+    trap "ln -sf '$real' '$VIRTUAL_ENV/bin/${real##*/}'" EXIT
+    ln -sf "$(readlink -f "$(command -v "$python")")" "$VIRTUAL_ENV/bin/${real##*/}"
+    lists=$("$python" -I -c 'import sysconfig; print(sysconfig.get_path("stdlib") + "/tsan")')
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    wrapper=$(tsan_wrapper "$folder") || { echo 'sanitize: the thread sanitizer cannot run on this kernel' >&2; exit 1; }
+    cat "$lists"/suppressions*.txt >"$folder/suppressions"
+    # shellcheck disable=SC2086 # the wrapper is a command with options
+    TSAN_OPTIONS="suppressions=$folder/suppressions log_path=$folder/report exitcode=0 handle_segv=0" \
+    CPYTHONPLUS_SANITIZER=thread \
+        $wrapper python -m pytest -o faulthandler_timeout=1800 -m 'not slow' tests/threads "$@" || status=$?
+    # A report is ours if one of the two accesses is: the first frame below its line.
+    cat "$folder"/report.* 2>/dev/null | awk '
+        /^WARNING: ThreadSanitizer/ { all++; counted = 0 }
+        / of size [0-9]+ at / { access = 1; next }
+        access && /#0 / { access = 0; if (!counted && /cpythonplus|_native\.cpython/) { ours++; counted = 1 } }
+        END { printf "sanitize: %d reports of ThreadSanitizer, %d of them in the C of this package\n", all, ours; exit ours > 0 }
+    ' || status=1
+    return "$status"
 }
 
 "$kind" "$@"

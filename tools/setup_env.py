@@ -1,6 +1,6 @@
 """Makes a virtual environment with the wheels of this repository in it, and runs a command there.
 
-    python tools/setup_env.py [--group NAME]... [--variant asan|lies] -- COMMAND [ARG...]
+    python tools/setup_env.py [--group NAME]... [--variant asan|lies|tsan] -- COMMAND [ARG...]
 
 Run by the interpreter that the environment is for, with nothing but the standard library. Each step
 is left out when its inputs are as they were at the last run: the environment (.venv-<version>), the
@@ -44,6 +44,12 @@ VARIANTS = {
         "-Dtest_hooks=true",
         "-Dbuildtype=debugoptimized",
         "-Db_sanitize=address,undefined",
+        "-Db_lundef=false",
+    ],
+    "tsan": [
+        "-Dtest_hooks=true",
+        "-Dbuildtype=debugoptimized",
+        "-Db_sanitize=thread",
         "-Db_lundef=false",
     ],
 }
@@ -108,6 +114,8 @@ def locked_groups() -> dict[str, list[str]]:
 def members(name: str) -> Iterator[str]:
     """The groups with requirements of their own that make up a dependency group."""
     table = pyproject(ROOT)["dependency-groups"]
+    if "t" in sys.abiflags and name in {"test", "bench"}:
+        name = "free-threaded"  # no marker of a requirement tells such a build
     if name not in table:
         raise SetupError(f"pyproject.toml has no dependency group {name!r}")
     if any(isinstance(entry, str) for entry in table[name]):

@@ -122,6 +122,7 @@ CALLS = {
         "none": "_native.memory_c_heap(4096, 8192, False, False)",
         "refused": "refused(ValueError, _native.memory_c_heap, 8192, 4096, True, True)",
     },
+    "memory_mimalloc": {"none": "_native.memory_mimalloc(True)"},
     "memory_large_blocks": {"none": "_native.memory_large_blocks(*HEAP, 1 << 20, 3)"},
     "memory_resident_bytes": {"told": "_native.memory_resident_bytes(*HEAP)"},
     "memory_read_words": {

@@ -59,6 +59,7 @@ assert others_ns < owner_ns, (others_ns, owner_ns)
 """
 
 
+@pytest.mark.needs_gil
 @pytest.mark.parametrize("lock", ["Lock", "RLock", "Condition"])
 def test_the_owner_of_a_lock(lock: str) -> None:
     run(BESIDE_TURNS.format(lock=lock), before="")

@@ -69,6 +69,22 @@ plus_compat_has_jit(void)
  * may be on only during an import. */
 #define PLUS_FREE_THREADED "a free-threaded build stores objects and reference counts differently"
 
+/* Words that the collector has in front of an object; a free-threaded build has its flags in the object. */
+#ifdef Py_GIL_DISABLED
+#define PLUS_GC_HEADER_WORDS 0
+#else
+#define PLUS_GC_HEADER_WORDS 2
+#endif
+
+/* Around what reads or writes the parts of an object: a free-threaded build locks it. */
+#ifdef Py_GIL_DISABLED
+#define PLUS_BEGIN_LOCKED(op) Py_BEGIN_CRITICAL_SECTION(op)
+#define PLUS_END_LOCKED() Py_END_CRITICAL_SECTION()
+#else
+#define PLUS_BEGIN_LOCKED(op)
+#define PLUS_END_LOCKED()
+#endif
+
 /* May be called without the GIL: reads one atomic word. */
 static inline bool
 plus_compat_is_finalizing(void)

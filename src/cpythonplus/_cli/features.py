@@ -336,6 +336,12 @@ def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: AR
     install_numbers(numbers)
 
 
+def _gil_refusal() -> str:
+    from cpythonplus.gil._control import free_threaded
+
+    return "this build has no GIL, and threads run beside each other" if free_threaded() else ""
+
+
 def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     from cpythonplus.threads._patching import patch
 
@@ -542,6 +548,7 @@ FEATURES = (
         by_default=True,
         options=(_JOB_SHARE, _POLICY),
         defaults=_policy_default,
+        refusal=_gil_refusal,
     ),
     Feature(
         "threads",

@@ -1,6 +1,6 @@
 /* The copy:
  *
- *     it begins   clone() with the GIL held: no other thread is inside the interpreter.  Hooks of
+ *     it begins   clone() with the GIL held, or the world stopped: no other thread is inside the interpreter.  Hooks of
  *                 os.register_at_fork() and pthread_atfork() are not called: they are for children that run the program
  *     it works    without Python code, so it never gives up the GIL, which threads that do not exist may wait for; with
  *                 memory of its own (copy_memory.h), also for Python's allocators; signals are blocked; if memory is
@@ -29,6 +29,7 @@
 #include "../_base/memory/copy_memory.h"
 #include "../_base/process/clock.h"
 #include "../_interp/objects/gc_objects.h"
+#include "../_interp/objects/world.h"
 
 #ifndef SYS_close_range
 #define SYS_close_range 436 /* since Linux 5.9; before, descriptors stay open */
@@ -170,6 +171,31 @@ be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int
     _exit(failed ? 2 : 0);
 }
 
+struct beginning {
+    const int *pipe_fds;
+    PyObject *(*work)(void *);
+    void *arg;
+    const int *keep;
+    int seconds;
+    size_t most_bytes;
+    int error; /* errno */
+};
+
+/* Make the copy while the other threads stand still; the copy itself does not return. */
+static int
+begin(void *arg)
+{
+    struct beginning *it = arg;
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+
+    if (pid == 0) {
+        close(it->pipe_fds[0]);
+        be_the_copy(it->pipe_fds[1], it->work, it->arg, it->keep, it->seconds, it->most_bytes);
+    }
+    it->error = errno;
+    return (int)pid;
+}
+
 /* 0; -1 if the other side has ended or the deadline has passed. */
 static int
 read_all(int fd, void *data, size_t bytes, uint64_t deadline_ns)
@@ -262,14 +288,11 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
         close(pipe_fds[1]);
         return PyErr_NoMemory();
     }
-    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    struct beginning it = {pipe_fds, work, arg, keep, seconds, most_bytes, 0};
+    pid_t pid = plus_world_stopped(begin, &it);
+    int error = it.error;
 
-    if (pid == 0) {
-        close(pipe_fds[0]);
-        be_the_copy(pipe_fds[1], work, arg, keep, seconds, most_bytes);
-    }
     *pause_ns = plus_now_ns() - start;
-    int error = errno;
     plus_gc_objects_end();
     char *data = NULL;
     int status = 0;

@@ -2,8 +2,9 @@
  *
  * Roots are, in this order: modules; frames; the objects that the interpreter is known to hold (keepers.c); and objects
  * with more references than the walk can see, so that C code, the interpreter or an operand stack holds them.  An
- * object that no root leads to is garbage, or is held invisibly; plus_graph_reach_all() makes some of those roots.  An
- * immortal object's reference count says nothing: it is a root only if no object refers to it.
+ * object that no root leads to is garbage, or is held invisibly; plus_graph_reach_all() makes some of those roots.  The
+ * reference count of an immortal object says nothing, nor does that of a function, module or class on a free-threaded
+ * build: it is a root only if no object refers to it.
  */
 #include "heap_graph.h"
 
@@ -13,6 +14,7 @@
 #include "../_base/memory/copy_memory.h"
 #include "../_base/memory/record_table.h"
 #include "../_interp/frames/live_frames.h"
+#include "../_interp/objects/gc_objects.h"
 #include "../_interp/objects/object_parts.h"
 #include "../_interp/objects/referents.h"
 #include "heap_walk.h"
@@ -198,7 +200,7 @@ number(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
     }
     graph->total_objects++;
     graph->total_bytes += (uint64_t)bytes;
-    if (origin == PLUS_HEAP_REFERRED && parent != NULL && Py_REFCNT(op) == 1 &&
+    if (origin == PLUS_HEAP_REFERRED && parent != NULL && plus_gc_objects_is_sole(op) &&
         !plus_referents_possible(op) && is_small_value(op, bytes)) {
         uint32_t holder = node_of(it, parent);
         if (holder != PLUS_NO_NODE) {
@@ -363,10 +365,10 @@ add_modules(struct plus_heap_graph *graph)
 bool
 plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node)
 {
-    PyObject *op = graph->objects[node];
+    Py_ssize_t references = plus_gc_objects_references(graph->objects[node]);
 
-    return plus_compat_is_immortal(op) ? graph->in_count[node] == 0
-                                       : (uint64_t)Py_REFCNT(op) > graph->in_count[node];
+    return references == PLUS_REFERENCES_UNKNOWN ? graph->in_count[node] == 0
+                                                 : (uint64_t)references > graph->in_count[node];
 }
 
 #define RANKS 3

@@ -32,6 +32,7 @@
 #include "../_interp/objects/gc_objects.h"
 #include "../_interp/objects/numpy_arrays.h"
 #include "../_interp/objects/referents.h"
+#include "../_interp/objects/world.h"
 
 #define TYPES 256u /* a power of two */
 #define NESTED                                                                                     \
@@ -111,12 +112,13 @@ has_a_turn(const struct walk *walk, PyObject *op)
     return walk->by_listing ? plus_gc_objects_listed(op) : plus_gc_is_tracked(op);
 }
 
-/* A tracked object that is not in the listing is frozen. */
+/* A tracked object that is not in the listing is frozen; or, on a free-threaded build, newer than the listing. */
 static int
 meet_without_turn(struct walk *walk, PyObject *op, PyObject *parent, enum plus_heap_origin origin)
 {
     if (walk->by_listing && plus_gc_is_tracked(op)) {
-        return meet_unlisted(walk, op, NULL, PLUS_HEAP_FROZEN);
+        return meet_unlisted(walk, op, NULL,
+                             plus_gc_objects_is_newer(op) ? PLUS_HEAP_LISTED : PLUS_HEAP_FROZEN);
     }
     return meet_unlisted(walk, op, parent, origin);
 }
@@ -208,7 +210,9 @@ plus_heap_walk_refusal(void)
         (void)plus_fact_refusal(asked[i]);
     }
     plus_numpy_arrays_learn();
-    return plus_fact_refusal(PLUS_FACT_FRAMES);
+    const char *refusal = plus_world_refusal();
+
+    return refusal != NULL ? refusal : plus_fact_refusal(PLUS_FACT_FRAMES);
 }
 
 bool
@@ -224,6 +228,18 @@ plus_heap_walk_raises(void)
     return refusal != NULL;
 }
 
+static int
+walk_all(void *arg)
+{
+    struct walk *walk = arg;
+    int stop = plus_gc_objects_visit(take_turn, walk);
+
+    if (stop == 0) {
+        stop = meet_modules(walk);
+    }
+    return stop != 0 ? stop : plus_live_frames_visit(meet_in_frame, walk);
+}
+
 int
 plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
 {
@@ -233,13 +249,7 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes)
     if (stop < 0) {
         return stop;
     }
-    stop = plus_gc_objects_visit(take_turn, &walk);
-    if (stop == 0) {
-        stop = meet_modules(&walk);
-    }
-    if (stop == 0) {
-        stop = plus_live_frames_visit(meet_in_frame, &walk);
-    }
+    stop = plus_world_stopped(walk_all, &walk);
     if (extra_bytes != NULL) {
         *extra_bytes = plus_granules_bytes(&walk.met) + walk.stack.capacity * sizeof(PyObject *) +
                        plus_gc_objects_listing_bytes();

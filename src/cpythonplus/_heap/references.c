@@ -149,8 +149,8 @@ items_label(PyObject *const *items, Py_ssize_t count, PyObject *to)
     return NULL;
 }
 
-PyObject *
-plus_reference_label(PyObject *from, PyObject *to)
+static PyObject *
+label_of(PyObject *from, PyObject *to)
 {
     PyObject *label = NULL;
 
@@ -168,4 +168,15 @@ plus_reference_label(PyObject *from, PyObject *to)
         label = context_label(from, to);
     }
     return label != NULL || PyErr_Occurred() ? label : attribute_label(from, to);
+}
+
+PyObject *
+plus_reference_label(PyObject *from, PyObject *to)
+{
+    PyObject *label;
+
+    PLUS_BEGIN_LOCKED(from);
+    label = label_of(from, to);
+    PLUS_END_LOCKED();
+    return label;
 }

@@ -4,6 +4,13 @@
 
 #include "facts/probes.h"
 
+/* A free-threaded build has other structures, or none: of these facts no reader is called there. */
+#ifdef Py_GIL_DISABLED
+#define WITH_GIL(probe) NULL
+#else
+#define WITH_GIL(probe) probe
+#endif
+
 const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
     [PLUS_FACT_GC_HEADER] = {.name = "gc-header",
                              .from = 0x030B,
@@ -11,14 +18,14 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                              .what = "two words in front of an object that the collector knows",
                              .proof = "an object is tracked, untracked and tracked again",
                              .features = "census, doctor, prefork",
-                             .probe = plus_probe_gc_header},
+                             .probe = WITH_GIL(plus_probe_gc_header)},
     [PLUS_FACT_GC_RINGS] = {.name = "gc-rings",
                             .from = 0x030B,
                             .until = 0x030F,
                             .what = "the collector's lists, frozen objects included",
                             .proof = "a new object leads to them; their thresholds are those of gc",
                             .features = "census, doctor, caches",
-                            .probe = plus_probe_gc_rings,
+                            .probe = WITH_GIL(plus_probe_gc_rings),
                             .each_interpreter = true},
     [PLUS_FACT_FRAMES] = {.name = "frames",
                           .from = 0x030B,
@@ -35,7 +42,7 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                             .what = "what lies on a frame's operand stack",
                             .proof = "a call with known operands is looked at from inside",
                             .features = "tasklets",
-                            .probe = plus_probe_operands},
+                            .probe = WITH_GIL(plus_probe_operands)},
     [PLUS_FACT_FRAME_BUILDING] =
         {.name = "frame-building",
          .from = 0x030B,
@@ -43,14 +50,14 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
          .what = "frames that are built and go on in the middle of their functions",
          .proof = "one is built and read, then another goes on, and its result compared",
          .features = "tasklets: pickle, copy",
-         .probe = plus_probe_frame_building},
+         .probe = WITH_GIL(plus_probe_frame_building)},
     [PLUS_FACT_ITERTOOLS] = {.name = "itertools",
                              .from = 0x030B,
                              .until = 0x030F,
                              .what = "how far an iterator of itertools has got",
                              .proof = "one of each class is stepped and read, and another one set",
                              .features = "tasklets: pickles and copies with such iterators",
-                             .probe = plus_probe_itertools},
+                             .probe = WITH_GIL(plus_probe_itertools)},
     [PLUS_FACT_THREAD_STATE] = {.name = "thread-state",
                                 .from = 0x030B,
                                 .until = 0x030F,
@@ -67,14 +74,14 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
          .what = "the number of the last change of monitoring events",
          .proof = "events are restarted, and code that runs then has the number",
          .features = "tasklets",
-         .probe = plus_probe_instrumentation},
+         .probe = WITH_GIL(plus_probe_instrumentation)},
     [PLUS_FACT_FRAME_TRACING] = {.name = "frame-tracing",
                                  .from = 0x030B,
                                  .until = 0x030B,
                                  .what = "what a frame object says about tracing",
                                  .proof = "f_trace_opcodes is set and compared",
                                  .features = "tasklets.run_for",
-                                 .probe = plus_probe_frame_tracing},
+                                 .probe = WITH_GIL(plus_probe_frame_tracing)},
     [PLUS_FACT_DICT_KEYS] = {.name = "dict-keys",
                              .from = 0x030B,
                              .until = 0x030F,
@@ -104,21 +111,21 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
                                 .proof =
                                     "it changes with one that is made, and not when that is read",
                                 .features = "threads",
-                                .probe = plus_probe_dict_version},
+                                .probe = WITH_GIL(plus_probe_dict_version)},
     [PLUS_FACT_POOLS] = {.name = "pools",
                          .from = 0x030B,
                          .until = 0x030F,
                          .what = "pymalloc's pools of blocks and their headers",
                          .proof = "blocks are taken and given back, and the header followed",
                          .features = "memory.resident, memory.trim, prefork",
-                         .probe = plus_probe_pools},
+                         .probe = WITH_GIL(plus_probe_pools)},
     [PLUS_FACT_ARENAS] = {.name = "arenas",
                           .from = 0x030B,
                           .until = 0x030F,
                           .what = "pymalloc's table of arenas",
                           .proof = "each arena's numbers agree with the headers of its pools",
                           .features = "memory.resident",
-                          .probe = plus_probe_arenas},
+                          .probe = WITH_GIL(plus_probe_arenas)},
     [PLUS_FACT_IMMORTAL] =
         {.name = "immortal",
          .from = 0x030C,
@@ -126,5 +133,5 @@ const struct plus_fact_entry plus_fact_table[PLUS_FACTS] = {
          .what = "the count that is never changed",
          .proof = "an object that is made for it is counted, made immortal, and is not",
          .features = "prefork",
-         .probe = plus_probe_immortal},
+         .probe = WITH_GIL(plus_probe_immortal)},
 };

@@ -17,6 +17,10 @@ extern PyMethodDef plus_memory_trim_methods[];     /* trim_py.c */
 PyObject *
 plus_memory_arenas(PyObject *module, PyObject *args);
 
+/* mimalloc_py.c */
+PyObject *
+plus_memory_mimalloc(PyObject *module, PyObject *walks);
+
 /* weakrefs_py.c */
 PyObject *
 plus_memory_clear_weakrefs(PyObject *module, PyObject *args);

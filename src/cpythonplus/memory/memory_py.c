@@ -248,8 +248,7 @@ memory_sort_garbage(PyObject *module, PyObject *args)
     PyObject *list, *known, *rows = NULL;
     int clear, unknown = 0, done = 0;
 
-    if (plus_refuses_free_threaded() ||
-        !PyArg_ParseTuple(args, "O!nO!p:memory_sort_garbage", &PyList_Type, &list, &start,
+    if (!PyArg_ParseTuple(args, "O!nO!p:memory_sort_garbage", &PyList_Type, &list, &start,
                           &PyDict_Type, &known, &clear)) {
         return NULL;
     }
@@ -275,8 +274,7 @@ memory_clear_garbage(PyObject *module, PyObject *args)
     PyObject *list;
     int status = -1;
 
-    if (plus_refuses_free_threaded() ||
-        !PyArg_ParseTuple(args, "O!n:memory_clear_garbage", &PyList_Type, &list, &start)) {
+    if (!PyArg_ParseTuple(args, "O!n:memory_clear_garbage", &PyList_Type, &list, &start)) {
         return NULL;
     }
     if (plus_batch_init(&batch, list, start) == 0) {
@@ -309,8 +307,7 @@ memory_referrers_among(PyObject *module, PyObject *args)
 {
     PyObject *objects, *targets;
 
-    if (plus_refuses_free_threaded() ||
-        !PyArg_ParseTuple(args, "O!O!:memory_referrers_among", &PyList_Type, &objects, &PyList_Type,
+    if (!PyArg_ParseTuple(args, "O!O!:memory_referrers_among", &PyList_Type, &objects, &PyList_Type,
                           &targets)) {
         return NULL;
     }
@@ -322,9 +319,6 @@ memory_traceback_holds(PyObject *module, PyObject *exception)
 {
     Py_ssize_t objects, size_bytes;
 
-    if (plus_refuses_free_threaded()) {
-        return NULL;
-    }
     if (!PyExceptionInstance_Check(exception)) {
         PyErr_SetString(PyExc_TypeError, "memory_traceback_holds takes an exception");
         return NULL;

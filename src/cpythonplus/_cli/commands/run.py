@@ -402,13 +402,19 @@ def option_lines(options: "Iterable[Option]", defaults: "Mapping[str, object]" =
 def _refused_facts() -> list[str]:
     from cpythonplus import _interp
     from cpythonplus._base.text.text_tables import wrapped
+    from cpythonplus.gil._control import free_threaded
 
     lines: list[str] = []
+    groups: dict[str, list[_interp.Fact]] = {}
+    one_reason = free_threaded()
     for fact in _interp.facts():
         if fact.state == "refused":
-            lines.append(f"refused     {fact.name}: {fact.refusal}")
-            for each in _interp.sentences(fact.name):
-                lines += wrapped(each, " " * 12, " " * 14)
+            groups.setdefault(fact.refusal if one_reason else fact.name, []).append(fact)
+    for group in groups.values():
+        names = [fact.name for fact in group]
+        lines.append(f"refused     {', '.join(names)}: {group[0].refusal}")
+        for each in dict.fromkeys(each for name in names for each in _interp.sentences(name)):
+            lines += wrapped(each, " " * 12, " " * 14)
     return lines
 
 

@@ -35,6 +35,12 @@ LABELS: Final = {
     "arena_overhead": Label(
         "overhead of the arenas", "over", "headers of pools, and remainders too small for a block"
     ),
+    "mimalloc_used": Label("Python objects", "used", "{} objects, in mimalloc's segments"),
+    "mimalloc_free": Label(
+        "rest of mimalloc's segments",
+        "free",
+        "free, kept for reuse, or of C code, in segments with objects",
+    ),
     "c_heap_used": Label(
         "C heap in use", "used2", "blocks over 512 bytes of objects, and what C code allocated"
     ),

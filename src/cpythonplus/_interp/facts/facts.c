@@ -67,15 +67,15 @@ version(void)
     return (unsigned)(Py_Version >> 16);
 }
 
-/* The reason why no fact can hold here, or NULL. */
+/* The reason why a fact cannot hold here, or NULL. */
 static const char *
-ground(void)
+ground(const struct plus_fact_entry *about)
 {
     static char text[96];
 
-#ifdef Py_GIL_DISABLED
-    return PLUS_FREE_THREADED;
-#endif
+    if (about->probe == NULL) { /* not of this build */
+        return version() < about->from || version() > about->until ? NULL : PLUS_FREE_THREADED;
+    }
     if (version() < PLUS_OLDEST_KNOWN || version() > PLUS_NEWEST_KNOWN) {
         snprintf(text, sizeof text, "nobody has tested this with the structures of Python %u.%u",
                  version() >> 8, version() & 0xff);
@@ -171,7 +171,7 @@ plus_fact_refusal(enum plus_fact fact)
     const struct plus_fact_entry *about = &entries[fact];
 
     if (asked[fact].state == PLUS_FACT_NOT_ASKED || about->each_interpreter) {
-        const char *refusal = ground();
+        const char *refusal = ground(about);
 
         if (refusal == NULL && (version() < about->from || version() > about->until)) {
             asked[fact].state = PLUS_FACT_ABSENT;

@@ -20,7 +20,11 @@
  * The list holds a reference to each object, but visitors rely on reference counts: so it is dropped before the first
  * visit.  Only addresses are left, which are valid as long as no object is freed.  Rejected here too:
  * PyUnstable_GC_VisitObjects().  It would save the list, but two ways would have to be tested for one rare case, and it
- * holds a reference during each visit. */
+ * holds a reference during each visit.
+ *
+ * A free-threaded build has no rings.  Its other threads free objects between the listing and the walk (world.h): so the list
+ * stays, and plus_gc_objects_references() leaves its references out.  One thread at a time has a listing; `user` excludes
+ * the others. */
 #include "gc_objects.h"
 
 #include "../../_base/memory/granules.h"
@@ -28,11 +32,21 @@
 #include "../facts/facts.h"
 #include "../facts/probes.h"
 
+#ifdef Py_GIL_DISABLED
+#ifndef Py_BUILD_CORE
+#define Py_BUILD_CORE 1
+#endif
+#include <internal/pycore_gc.h>
+#endif
+
 #include <errno.h>
 #include <stdalign.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define GENERATIONS 3
 #define FLAG_BITS ((uintptr_t)3) /* of a link: the collector's flags */
@@ -174,12 +188,16 @@ plus_probe_gc_rings(void)
     return "the garbage collector's lists are not laid out as expected";
 }
 
-/* Guarded by the GIL. */
+/* Guarded by the GIL, or by `user`. */
 static struct {
     unsigned begun; /* number of beginnings without an end */
     PyObject **objects;
     size_t count;
     struct plus_granules addresses;
+#ifdef Py_GIL_DISABLED
+    PyObject
+        *list; /* keeps the objects alive: the other threads go on until the world is stopped */
+#endif
 } listing;
 
 bool
@@ -215,16 +233,21 @@ get_objects(void)
     return list;
 }
 
-/* An object that is being freed has no reference but the list's, and would be freed again with the list. */
+/* An object that is being freed has no reference but the list's, and would be freed again with the list.  A free-threaded
+ * build frees no object that has a reference, and lists none that has not. */
 static void
 take_from_list(PyObject *list, Py_ssize_t i)
 {
+#ifndef Py_GIL_DISABLED
     PyObject *op = PyList_GET_ITEM(list, i);
 
     if (Py_REFCNT(op) == 1) {
         Py_SET_REFCNT(op, 0);
         PyList_SET_ITEM(list, i, Py_NewRef(Py_None));
     }
+#else
+    (void)list, (void)i;
+#endif
 }
 
 static int
@@ -250,19 +273,76 @@ take_listing(PyObject *list)
     return status;
 }
 
+#ifdef Py_GIL_DISABLED
+/* The thread with the listing, and its process: a forked child has the words of a thread that it does not have. */
+static struct {
+    _Atomic unsigned long thread;
+    _Atomic pid_t process;
+} user;
+
+static void
+enter(void)
+{
+    const struct timespec moment = {.tv_nsec = 1000000};
+    unsigned long self = PyThread_get_thread_ident(), none = 0;
+
+    if (atomic_load(&user.thread) == self) {
+        return;
+    }
+    while (!atomic_compare_exchange_strong(&user.thread, &none, self)) {
+        if (none != 0 && atomic_load(&user.process) != getpid()) {
+            atomic_store(&user.thread, 0);
+            listing.begun = 0;
+            clear_listing();
+        }
+        none = 0;
+        Py_BEGIN_ALLOW_THREADS;
+        (void)nanosleep(&moment, NULL);
+        Py_END_ALLOW_THREADS;
+    }
+    atomic_store(&user.process, getpid());
+}
+
+/* Destructors of objects that only the list still has run at the end, when the next thread may have a listing. */
+static void
+leave(void)
+{
+    PyObject *list = listing.list;
+
+    listing.list = NULL;
+    atomic_store(&user.thread, 0);
+    Py_XDECREF(list);
+}
+#else
+static void
+enter(void)
+{
+}
+
+static void
+leave(void)
+{
+}
+#endif
+
 int
 plus_gc_objects_begin(void)
 {
+    enter();
     if (rings.generations == NULL && listing.begun == 0) {
         int was_enabled = PyGC_Disable(); /* on 3.11 a new list may start the collector */
         PyObject *list = get_objects();
         int status = list == NULL ? -EPERM : take_listing(list);
 
+#ifdef Py_GIL_DISABLED
+        listing.list = status < 0 ? NULL : Py_NewRef(list);
+#endif
         Py_XDECREF(list);
         if (was_enabled) {
             PyGC_Enable();
         }
         if (status < 0) {
+            leave();
             return status;
         }
     }
@@ -275,8 +355,28 @@ plus_gc_objects_end(void)
 {
     if (--listing.begun == 0) {
         clear_listing();
+        leave();
     }
 }
+
+#ifdef Py_GIL_DISABLED
+bool
+plus_gc_objects_is_newer(const PyObject *op)
+{
+    return (op->ob_gc_bits & _PyGC_BITS_FROZEN) == 0;
+}
+
+Py_ssize_t
+plus_gc_objects_references(PyObject *op)
+{
+    Py_ssize_t references = Py_REFCNT(op);
+
+    if (plus_compat_is_immortal(op) || (op->ob_gc_bits & _PyGC_BITS_DEFERRED) != 0) {
+        return PLUS_REFERENCES_UNKNOWN;
+    }
+    return listing.count > 0 && plus_gc_objects_listed(op) ? references - 1 : references;
+}
+#endif
 
 size_t
 plus_gc_objects_listing_bytes(void)

@@ -40,4 +40,37 @@ plus_gc_objects_visit(int (*visit)(PyObject *op, bool frozen, void *arg), void *
 bool
 plus_gc_objects_listed(const PyObject *op);
 
+/* True if a tracked object that is not in the listing was made after it: never under a GIL. */
+#ifdef Py_GIL_DISABLED
+bool
+plus_gc_objects_is_newer(const PyObject *op);
+#else
+#define plus_gc_objects_is_newer(op) false
+#endif
+
+/* The references to an object without those of the listing; PLUS_REFERENCES_UNKNOWN if they are not counted: the object is
+ * immortal, or the count of a free-threaded build is deferred, or kept by thread, as for functions, modules and classes. */
+#define PLUS_REFERENCES_UNKNOWN PY_SSIZE_T_MAX
+#ifdef Py_GIL_DISABLED
+Py_ssize_t
+plus_gc_objects_references(PyObject *op);
+#else
+static inline Py_ssize_t
+plus_gc_objects_references(PyObject *op)
+{
+    return plus_compat_is_immortal(op) ? PLUS_REFERENCES_UNKNOWN : Py_REFCNT(op);
+}
+#endif
+
+/* True if there is exactly one, which is counted. */
+static inline bool
+plus_gc_objects_is_sole(PyObject *op)
+{
+#ifdef Py_GIL_DISABLED
+    return plus_gc_objects_references(op) == 1;
+#else
+    return Py_REFCNT(op) == 1;
+#endif
+}
+
 #endif

@@ -5,6 +5,7 @@
  * 3.12 weak refs    dict* or values* - 1    object
  * 3.13 weak refs    dict*           collector object       capacity, size, embedded, valid | values | order
  *
+ * A free-threaded build has no collector's words: the other two are at -2 and -1.
  * Up to 3.12 the values are a block of their own: order | size | bytes of these | values.
  *
  * A dict's key table is the same in all versions: a header, one index of 1 to 8 bytes for each slot, then the entries
@@ -34,7 +35,7 @@
 #define ROUND_UP(bytes) (((bytes) + WORD - 1) & ~(WORD - 1))
 #define GENERAL_KEYS 0  /* keys of any kind, with their hashes */
 #define LOG2_SMALLEST 3 /* Objects/dictobject.c, PyDict_LOG_MINSIZE */
-#define DICT_BYTES ((Py_ssize_t)sizeof(PyDictObject) + 2 * WORD)
+#define DICT_BYTES ((Py_ssize_t)sizeof(PyDictObject) + PLUS_GC_HEADER_WORDS * WORD)
 
 struct key_table {
     Py_ssize_t owners;
@@ -205,7 +206,7 @@ first_value(PyObject *op, Py_ssize_t *count)
 static PyObject *
 managed_dict(PyObject *op)
 {
-    return ((PyObject **)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-3];
+    return ((PyObject **)PLUS_AT(PLUS_FACT_INLINE_VALUES, op))[-1 - PLUS_GC_HEADER_WORDS];
 }
 #else
 /* NULL if there is a dict instead, or no attribute yet. */
@@ -478,7 +479,7 @@ set_slots_for(Py_ssize_t entries)
 static bool
 read_set(const PySetObject *set, struct plus_table *table)
 {
-    Py_ssize_t bare = (Py_ssize_t)sizeof(PySetObject) + 2 * WORD;
+    Py_ssize_t bare = (Py_ssize_t)sizeof(PySetObject) + PLUS_GC_HEADER_WORDS * WORD;
 
     if (set->table == set->smalltable) {
         return false;

@@ -63,7 +63,7 @@ measure_of(PyTypeObject *type)
 static Py_ssize_t
 front_bytes(PyTypeObject *type)
 {
-    Py_ssize_t words = PyType_IS_GC(type) ? 2 : 0;
+    Py_ssize_t words = PyType_IS_GC(type) ? PLUS_GC_HEADER_WORDS : 0;
 
     return (words + (plus_has_preheader(type) ? 2 : 0)) * WORD;
 }

@@ -88,10 +88,8 @@ plus_object_bytes(PyObject *op)
     if (collects) {
         PyGC_Enable();
     }
-#ifndef Py_GIL_DISABLED /* there the collector's flags are in the object */
     if (PyType_IS_GC(type)) {
-        size += 2 * (Py_ssize_t)sizeof(void *);
+        size += PLUS_GC_HEADER_WORDS * (Py_ssize_t)sizeof(void *);
     }
-#endif
     return plus_has_preheader(type) ? size + 2 * (Py_ssize_t)sizeof(void *) : size;
 }

@@ -32,7 +32,7 @@ plus_has_preheader(PyTypeObject *type)
 static inline const uintptr_t *
 plus_preheader_of(PyObject *op)
 {
-    return (const uintptr_t *)op - 4;
+    return (const uintptr_t *)op - 2 - PLUS_GC_HEADER_WORDS;
 }
 
 #endif

@@ -239,7 +239,7 @@ is_bound(const struct standing *outer, const struct standing *inner)
     PyObject *callable = outer->site->unpacked >= 0 ? called_at(outer) : NULL;
 
     return callable != NULL && plus_read_memory((uintptr_t)callable, &method, sizeof(method)) &&
-           method.ob_base.ob_refcnt > 0 && method.ob_base.ob_type == &PyMethod_Type &&
+           Py_REFCNT(&method) > 0 && method.ob_base.ob_type == &PyMethod_Type &&
            method.im_func == function_of(inner->frame) && method.im_self == first_of(inner);
 }
 #else

@@ -131,7 +131,7 @@ memory_gc_objects_of(PyObject *module, PyObject *types)
                         "memory_gc_objects_of takes a tuple of types, BaseException or None");
         return NULL;
     }
-    if (plus_heap_walk_raises()) {
+    if (plus_refuses_free_threaded() || plus_heap_walk_raises()) {
         return NULL;
     }
     selection.found = PyList_New(0);
@@ -171,7 +171,7 @@ memory_fixed_costs(PyObject *module, PyObject *unused)
 {
     struct plus_fixed_costs costs;
 
-    if (plus_heap_walk_raises()) {
+    if (plus_refuses_free_threaded() || plus_heap_walk_raises()) {
         return NULL;
     }
     if (plus_fixed_costs_count(&costs) < 0) {

@@ -2,11 +2,12 @@
 #include "../binding.h"
 
 #include "../../_base/process/clock.h"
-#include "../../_base/raise.h"
 #include "../../_base/rows.h"
 #include "../../_heap/heap_walk.h"
 #include "../../_heap/references.h"
+#include "../../_interp/objects/gc_objects.h"
 #include "../../_interp/objects/layouts.h"
+#include "../../_interp/objects/world.h"
 #include "referrers.h"
 #include "root_path.h"
 #include "tally.h"
@@ -76,12 +77,30 @@ census_of(const struct plus_tally *tally, uint64_t pause_ns, size_t extra_bytes)
                          values ? Py_True : Py_False);
 }
 
+struct counting {
+    struct plus_tally *tally;
+    size_t extra_bytes;
+};
+
+/* Holds what it has counted, before another thread may free it. */
+static int
+count_all(void *arg)
+{
+    struct counting *it = arg;
+    const struct plus_heap_visitor visitor = {count, NULL, it->tally};
+    int status = plus_heap_walk(&visitor, &it->extra_bytes);
+
+    if (status == 0) {
+        plus_tally_hold(it->tally);
+    }
+    return status;
+}
+
 static PyObject *
 memory_census(PyObject *module, PyObject *unused)
 {
     struct plus_tally tally;
-    const struct plus_heap_visitor visitor = {count, NULL, &tally};
-    size_t extra_bytes = 0;
+    struct counting counting = {&tally, 0};
 
     if (plus_heap_walk_raises()) {
         return NULL;
@@ -89,15 +108,18 @@ memory_census(PyObject *module, PyObject *unused)
     uint64_t start = plus_now_ns();
     int status = plus_tally_init(&tally);
     if (status == 0) {
-        status = plus_heap_walk(&visitor, &extra_bytes);
+        status = plus_gc_objects_begin();
+    }
+    if (status == 0) {
+        status = plus_world_stopped(count_all, &counting);
+        plus_gc_objects_end();
     }
     if (status < 0) {
         plus_tally_free(&tally, false);
         return PyErr_NoMemory();
     }
-    plus_tally_hold(&tally);
     uint64_t pause_ns = plus_now_ns() - start;
-    PyObject *result = census_of(&tally, pause_ns, extra_bytes + plus_tally_bytes(&tally));
+    PyObject *result = census_of(&tally, pause_ns, counting.extra_bytes + plus_tally_bytes(&tally));
     plus_tally_free(&tally, true);
     return result;
 }
@@ -105,9 +127,6 @@ memory_census(PyObject *module, PyObject *unused)
 static PyObject *
 memory_object_parts(PyObject *module, PyObject *op)
 {
-    if (plus_refuses_free_threaded()) {
-        return NULL;
-    }
     struct plus_measuring how = plus_measuring_of(Py_TYPE(op));
     struct plus_parts parts = plus_parts_of(&how, op);
 

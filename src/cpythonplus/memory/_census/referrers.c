@@ -22,7 +22,9 @@
 #include "../../_heap/heap_walk.h"
 #include "../../_heap/references.h"
 #include "../../_interp/frames/live_frames.h"
+#include "../../_interp/objects/gc_objects.h"
 #include "../../_interp/objects/layouts.h"
+#include "../../_interp/objects/world.h"
 
 #define LABELS_MAX 200 /* of one owner; later ones have no name */
 
@@ -284,22 +286,38 @@ free_search(struct search *search)
     plus_granules_clear(&search->shared);
 }
 
+/* Holds what it has found, before another thread may free it. */
+static int
+search_all(void *arg)
+{
+    const struct plus_heap_visitor visitor = {count_object, count_reference, arg};
+    int status = plus_heap_walk(&visitor, NULL);
+
+    if (status == 0) {
+        status = plus_live_frames_visit(count_variable, arg);
+    }
+    if (status == 0) {
+        hold_all(arg, false);
+    }
+    return status;
+}
+
 PyObject *
 plus_referrers_rows(PyTypeObject *target)
 {
     struct search search = {.target = target};
-    const struct plus_heap_visitor visitor = {count_object, count_reference, &search};
     PyObject *rows = NULL;
 
     for (int kind = 0; kind < KINDS; kind++) {
         search.owners[kind] = PLUS_RECORD_TABLE(struct owner);
     }
-    int status = plus_heap_walk(&visitor, NULL);
+    int status = plus_gc_objects_begin();
+
     if (status == 0) {
-        status = plus_live_frames_visit(count_variable, &search);
+        status = plus_world_stopped(search_all, &search);
+        plus_gc_objects_end();
     }
     if (status == 0) {
-        hold_all(&search, false);
         rows = make_rows(&search);
         hold_all(&search, true);
     }

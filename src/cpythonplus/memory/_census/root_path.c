@@ -25,6 +25,7 @@
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/frames/live_frames.h"
 #include "../../_interp/objects/gc_objects.h"
+#include "../../_interp/objects/world.h"
 
 #define STARTS_MAX 1000 /* instances of a class that the search begins with */
 #define NODES_MAX                                                                                  \
@@ -346,32 +347,53 @@ search_all(struct search *search)
     return status;
 }
 
-PyObject *
-plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *own)
-{
+struct one {
     struct search search;
     struct path path;
-    PyObject *result = NULL;
+};
 
-    init(&search, &target, 1, own);
-    search.any_instance = any_instance;
-    search.caller = caller;
-    int status = search_all(&search);
-    if (status < 0) {
-        PyErr_NoMemory();
-    }
-    else if (search.nodes.addresses.count == 0) {
-        PyErr_SetString(PyExc_LookupError, "there is no object of this class");
-    }
-    else {
-        struct root *root = &search.roots[0];
+/* Holds the path that it finds, before another thread may change it. */
+static int
+find_one(void *arg)
+{
+    struct one *it = arg;
+    int status = search_all(&it->search);
+
+    if (status >= 0 && it->search.nodes.addresses.count > 0) {
+        struct root *root = &it->search.roots[0];
         root->first = root->found
                           ? root->first
                           : root->last; /* without a root, the longest path that was found */
-        hold(&path, root, 0);
-        result = tuple_of(&path);
+        hold(&it->path, root, 0);
     }
-    clear(&search);
+    return status;
+}
+
+PyObject *
+plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *own)
+{
+    struct one it;
+    PyObject *result = NULL;
+
+    init(&it.search, &target, 1, own);
+    it.search.any_instance = any_instance;
+    it.search.caller = caller;
+    int status = plus_gc_objects_begin();
+
+    if (status == 0) {
+        status = plus_world_stopped(find_one, &it);
+        plus_gc_objects_end();
+    }
+    if (status < 0) {
+        PyErr_NoMemory();
+    }
+    else if (it.search.nodes.addresses.count == 0) {
+        PyErr_SetString(PyExc_LookupError, "there is no object of this class");
+    }
+    else {
+        result = tuple_of(&it.path);
+    }
+    clear(&it.search);
     return result;
 }
 
@@ -487,6 +509,25 @@ try_out(const struct search *search, const struct answer *answer, const PyObject
     return true;
 }
 
+struct trials {
+    const struct search *search;
+    const struct answer *answers;
+    struct path *paths;
+    bool *is_path;
+};
+
+static int
+try_all(void *arg)
+{
+    const struct trials *it = arg;
+
+    for (size_t i = 0; i < it->search->count; i++) {
+        it->is_path[i] =
+            try_out(it->search, &it->answers[i], it->search->targets[i], &it->paths[i]);
+    }
+    return 0;
+}
+
 /* Takes the references of all paths before it makes the first tuple, because that may let other threads run. */
 static PyObject *
 list_of(struct search *search, const struct answer *answers)
@@ -499,9 +540,9 @@ list_of(struct search *search, const struct answer *answers)
         PyMem_RawFree(paths);
         return PyErr_NoMemory();
     }
-    for (size_t i = 0; i < search->count; i++) {
-        is_path[i] = try_out(search, &answers[i], search->targets[i], &paths[i]);
-    }
+    struct trials trials = {search, answers, paths, is_path};
+
+    (void)plus_world_stopped(try_all, &trials);
     list = PyList_New((Py_ssize_t)search->count);
     for (size_t i = 0; i < search->count; i++) {
         PyObject *told = is_path[i] ? tuple_of(&paths[i]) : Py_NewRef(Py_None);

@@ -52,8 +52,8 @@ def census() -> Census:
     only C code refers to, without telling the collector, are not seen, such as the elements of a
     structured numpy array that has objects.
 
-    Raises UnsupportedPlatform on a free-threaded build, and if the interpreter's structures are not
-    the known ones; MemoryError if there is no memory for counting, 1 % of the heap.
+    Raises UnsupportedPlatform if the interpreter's structures are not the known ones; MemoryError
+    if there is no memory for counting, 1 % of the heap.
     """
     frozen, immortal, pause_ns, extra_bytes, classes, places, files, sizes, keys, values = (
         _native.memory_census()

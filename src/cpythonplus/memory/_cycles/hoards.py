@@ -26,10 +26,8 @@ def find_hoards(min_bytes: int = _LARGE_BYTES) -> tuple[Hoard, ...]:
     are left out, and so are the exceptions that the calling thread is handling.
 
     Looks at every object that the collector knows, several times: 0.1 s for a million of them.
-    Objects hidden by `gc.freeze()` are seen, too. Runs no user code. Raises UnsupportedPlatform on
-    a free-threaded build.
+    Objects hidden by `gc.freeze()` are seen, too. Runs no user code.
     """
-    _native.memory_refuse_free_threaded()
     handled = _handled_here()
     errors = [
         error

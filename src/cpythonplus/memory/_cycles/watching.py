@@ -301,12 +301,10 @@ class Watch:
         """Begin to watch; RuntimeError if it watches already.
 
         Older garbage is collected first (unless `collect` is False), unwatched if this is the only
-        watch. Raises UnsupportedPlatform on free-threaded builds, whose collector works
-        differently.
+        watch.
         """
         if self.running:
             raise RuntimeError("the watch is already running")
-        _native.memory_refuse_free_threaded()
         # The search for hoards needs this fact, and its proof leaves a class to the collector.
         _native.interp_facts(("inline-values",))
         if self._collect:

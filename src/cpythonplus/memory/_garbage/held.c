@@ -12,13 +12,14 @@
  * Spared objects are passed over: if a traceback is asked about, its frames refer to the exception.  Dicts are read
  * with their keys, because tp_traverse leaves out keys that are strings.
  *
- * The GIL is held; nothing is changed and no Python code runs, so reference counts do not change meanwhile. */
+ * The world stands still; nothing is changed and no Python code runs, so reference counts do not change meanwhile. */
 #include "held.h"
 
 #include "../../_base/memory/address_table.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/referents.h"
 #include "../../_interp/objects/sizes.h"
+#include "../../_interp/objects/world.h"
 
 /* ---- exceptions ---------------------------------------------------------------------------------- */
 
@@ -89,8 +90,13 @@ search_all(struct search *search, PyObject *objects, PyObject *targets)
         if (op == objects || op == targets || op == search->found || traverse == NULL) {
             continue;
         }
+        int status;
+
         search->source = op;
-        if (traverse(op, note_target, search) != 0) {
+        PLUS_BEGIN_LOCKED(op);
+        status = traverse(op, note_target, search);
+        PLUS_END_LOCKED();
+        if (status != 0) {
             return -1;
         }
     }
@@ -137,6 +143,8 @@ struct met {
 };
 
 struct taking {
+    PyObject *const *roots;
+    Py_ssize_t root_count;
     struct plus_record_table met;
     struct met *waiting;     /* taken, not traversed yet */
     PyObject *const *spared; /* objects that do not count, nor do references to them */
@@ -212,14 +220,15 @@ meet_referents(PyObject *op, struct taking *taking)
 
 /* Takes the roots, whatever else refers to them. */
 static int
-take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+take_roots(struct taking *taking)
 {
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (meet(roots[i], taking) < 0) {
+    for (Py_ssize_t i = 0; i < taking->root_count; i++) {
+        PyObject *root = taking->roots[i];
+
+        if (meet(root, taking) < 0) {
             return -1;
         }
-        /* NULL: roots[i] is one of `spared`. */
-        struct met *met = plus_record_table_find(&taking->met, roots[i]);
+        struct met *met = plus_record_table_find(&taking->met, root); /* NULL: it is spared */
         if (met != NULL && !met->taken) {
             take(taking, met);
         }
@@ -228,9 +237,10 @@ take_roots(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
 }
 
 static int
-take_all(struct taking *taking, PyObject *const *roots, Py_ssize_t count)
+take_all(void *arg)
 {
-    int status = take_roots(taking, roots, count);
+    struct taking *taking = arg;
+    int status = take_roots(taking);
 
     while (status == 0 && taking->waiting != NULL) {
         struct met *met = taking->waiting;
@@ -244,9 +254,12 @@ int
 plus_exclusively_held(PyObject *const *roots, Py_ssize_t count, PyObject *const *spared,
                       Py_ssize_t spares, Py_ssize_t *objects, Py_ssize_t *size_bytes)
 {
-    struct taking taking = {
-        .met = PLUS_RECORD_TABLE(struct met), .spared = spared, .spares = spares};
-    int status = take_all(&taking, roots, count);
+    struct taking taking = {.roots = roots,
+                            .root_count = count,
+                            .met = PLUS_RECORD_TABLE(struct met),
+                            .spared = spared,
+                            .spares = spares};
+    int status = plus_world_stopped(take_all, &taking);
 
     plus_record_table_clear(&taking.met);
     if (status != 0) {

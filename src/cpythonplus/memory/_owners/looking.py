@@ -97,11 +97,15 @@ class _Look:
         self._split_blocks()
 
     def _split_blocks(self) -> None:
-        """Split the blocks in arenas into those of objects and unexplained ones."""
+        """Split blocks in arenas, or mimalloc's segments, into those of objects and the rest."""
         live = self.parts.get("live_objects")
         if self.found and self.found["small_bytes"] and live is not None:
             explained = min(self.found["small_bytes"], live)
             self.parts |= {"live_objects": explained, "unexplained_blocks": live - explained}
+        segments = self.parts.get("mimalloc_free")
+        if self.found and segments is not None:
+            used = min(self.found["bytes"], segments)
+            self.parts |= {"mimalloc_used": used, "mimalloc_free": segments - used}
 
 
 class Mark:

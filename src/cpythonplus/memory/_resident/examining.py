@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from cpythonplus import _native
+from cpythonplus import UnsupportedPlatform, _native
 from cpythonplus.memory._resident import pins, smaps, splitting, verdict
 from cpythonplus.memory._resident.model import (
     Arenas,
@@ -27,6 +27,8 @@ def examine(snapshot: Snapshot) -> Resident:
     rows = _native.memory_arenas([], 0)  # first: objects made later are in memory, too
     ledger = Ledger(list(smaps.parse(text)))
     arenas = _arenas(ledger, rows)
+    if arenas.unknown and (objects := _objects(ledger, snapshot)) is not None:
+        arenas = Arenas(blocks=objects)
     head = splitting.c_heaps(ledger)
     of_arenas_ns = 0 if isinstance(rows, str) else rows[7]
     snapshot.pause_ns = max(snapshot.pause_ns, of_arenas_ns, head.pause_ns)
@@ -38,6 +40,7 @@ def _report(
 ) -> Resident:
     counts = {
         "live_objects": arenas.blocks,
+        "mimalloc": arenas.blocks,
         "stacks": splitting.stacks(ledger),
         "large_blocks": splitting.large_blocks(ledger),
         "thread_heaps": head.thread_heaps,
@@ -99,6 +102,35 @@ def _arenas(ledger: Ledger, rows: str | ArenaRows) -> Arenas:
         ledger.take("arena_overhead", start, overhead)
         ledger.take("arena_free", start, free)
     return _summary(rows[0], rows[2])
+
+
+def _objects(ledger: Ledger, snapshot: Snapshot) -> int | None:
+    """Assign mimalloc's segments, which some interpreters have in place of arenas.
+
+    Returns the number of objects. Their bytes, if they are looked at, are assigned first; the rest
+    of the segments is free, or of no object.
+    """
+    try:
+        found = _native.memory_mimalloc(snapshot.pins)
+    except UnsupportedPlatform:
+        found = None
+    if found is None:
+        return None
+    objects, left, segments, pause_ns = found
+    snapshot.pause_ns = max(snapshot.pause_ns, pause_ns)
+    pieces = [
+        (max(start, mapping.start), min(end, mapping.end))
+        for start, end in segments
+        for mapping in ledger.mappings
+        if mapping.is_anonymous and start < mapping.end and mapping.start < end
+    ]
+    for start, end in sorted(set(pieces)):
+        resident = _native.memory_resident_bytes(start, end)
+        ledger.taken.append((start, end))
+        ledger.take("mimalloc_used", start, min(left, resident))
+        ledger.take("mimalloc_free", start, resident - min(left, resident))
+        left -= min(left, resident)
+    return objects
 
 
 def _summary(taken: int, rows: list[ArenaRow]) -> Arenas:

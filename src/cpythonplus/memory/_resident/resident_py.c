@@ -254,6 +254,12 @@ PyMethodDef plus_memory_resident_methods[] = {
          "that the GIL was held). A chunk, the topmost first, has address, bytes, bytes free "
          "directly\n"
          "below it, whether it is in a thread's cache.")},
+    {"memory_mimalloc", plus_memory_mimalloc, METH_O,
+     PyDoc_STR(
+         "memory_mimalloc($module, walks, /)\n--\n\n"
+         "Return (objects, their bytes, (start, end) of mimalloc's segments with objects, ns\n"
+         "that the program was paused) on a free-threaded build, else None.\n\n"
+         "walks: count objects, too; else these are 0.")},
     {"memory_large_blocks", memory_large_blocks, METH_VARARGS,
      PyDoc_STR("memory_large_blocks($module, start, end, enough, probes, /)\n--\n\n"
                "Return (address, bytes, bytes in memory) of malloc's blocks with own mappings.\n\n"

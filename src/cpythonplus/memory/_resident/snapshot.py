@@ -26,13 +26,14 @@ class Snapshot:
     """The objects that keep free memory, as returned by `_native`.
 
     chunks: blocks at the upper end of the C heap; kept_bytes: free bytes between and above them.
-    own: blocks of the examinations, their bytes, and the bytes that these hold back. notes:
-    sentences on failures.
+    pins: whether objects are looked at. own: blocks of the examinations, their bytes, and the bytes
+    that these hold back. notes: sentences on failures.
     """
 
-    __slots__ = ("chunks", "kept_bytes", "notes", "own", "owners", "pause_ns", "rows")
+    __slots__ = ("chunks", "kept_bytes", "notes", "own", "owners", "pause_ns", "pins", "rows")
 
-    def __init__(self) -> None:
+    def __init__(self, *, pins: bool) -> None:
+        self.pins = pins
         self.chunks: list[ChunkRow] = []
         self.kept_bytes = 0
         self.rows: list[PinRow] = []
@@ -61,7 +62,7 @@ class Snapshot:
 
 def take(*, pins: bool) -> Snapshot:
     """Return the objects that keep free memory; nothing if `pins` is false."""
-    snapshot = Snapshot()
+    snapshot = Snapshot(pins=pins)
     if not pins:
         return snapshot
     heap = main_heap()

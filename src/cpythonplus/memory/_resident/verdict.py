@@ -12,6 +12,7 @@ _WORTH_BYTES: Final = 4 << 20
 _WORTH_SHARE: Final = 0.1
 _IN_USE: Final = (
     "live_objects",
+    "mimalloc_used",
     "c_heap_used",
     "thread_heaps_used",
     "large_blocks",
