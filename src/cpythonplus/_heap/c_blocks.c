@@ -76,7 +76,8 @@ visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
 {
     uintptr_t arena = word_at(start), bytes = word_at(start + 2 * sizeof start);
 
-    if (arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > HEADS && bytes <= end - start) {
+    if (arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > HEADS &&
+        bytes <= end - start) {
         uintptr_t first = arena - start < 256 ? 1024 : 2 * GRAIN;
         visit_heap(start + first, start + HEADS, start + bytes, it);
     }
