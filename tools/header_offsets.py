@@ -15,7 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ALWAYS = (11, 15)
+NEWEST = 15
+ALWAYS = (11, NEWEST)
 FRAME = "struct _PyInterpreterFrame"
 # Versions that have it, the structure, its fields.
 FIELDS = [
@@ -31,14 +32,14 @@ FIELDS = [
         "PyThreadState",
         "recursion_limit recursion_remaining tracing_what trash_delete_nesting",
     ),
-    ((12, 15), "PyThreadState", "py_recursion_limit py_recursion_remaining what_event"),
+    ((12, NEWEST), "PyThreadState", "py_recursion_limit py_recursion_remaining what_event"),
     ((11, 12), "PyThreadState", "cframe root_cframe"),
     ((12, 12), "PyThreadState", "trash.delete_nesting"),
     ((12, 13), "PyThreadState", "c_recursion_remaining"),
-    ((13, 15), "PyThreadState", "current_frame eval_breaker"),
-    ((14, 15), "PyThreadState", "current_executor delete_later"),
-    ((15, 15), "PyThreadState", "base_frame last_profiled_frame"),
-    ((14, 15), "_PyThreadStateImpl", "c_stack_top c_stack_soft_limit c_stack_hard_limit"),
+    ((13, NEWEST), "PyThreadState", "current_frame eval_breaker"),
+    ((14, NEWEST), "PyThreadState", "current_executor delete_later"),
+    ((15, NEWEST), "PyThreadState", "base_frame last_profiled_frame"),
+    ((14, NEWEST), "_PyThreadStateImpl", "c_stack_top c_stack_soft_limit c_stack_hard_limit"),
     ((12, 12), "PyInterpreterState", "monitoring_version"),
     (ALWAYS, "_PyStackChunk", "previous size top data"),
     ((11, 12), "_PyCFrame", "current_frame previous"),
@@ -46,7 +47,7 @@ FIELDS = [
     ((11, 11), FRAME, "f_func f_code prev_instr stacktop is_entry"),
     ((12, 12), FRAME, "f_funcobj f_code prev_instr stacktop return_offset"),
     ((13, 13), FRAME, "f_funcobj f_executable instr_ptr stacktop return_offset"),
-    ((14, 15), FRAME, "f_funcobj f_executable instr_ptr stackpointer return_offset"),
+    ((14, NEWEST), FRAME, "f_funcobj f_executable instr_ptr stackpointer return_offset"),
     (ALWAYS, "PyFrameObject", "f_frame f_trace_opcodes"),
     (ALWAYS, "PyGenObject", "gi_frame_state gi_exc_state gi_iframe"),
     (
@@ -55,7 +56,7 @@ FIELDS = [
         "co_nlocalsplus co_consts co_exceptiontable co_linetable co_code_adaptive",
     ),
     (
-        (12, 15),
+        (12, NEWEST),
         "PyCodeObject",
         "_co_cached _co_monitoring _co_instrumentation_version _co_firsttraceable",
     ),
@@ -66,10 +67,10 @@ FIELDS = [
     (ALWAYS, "PyListObject", "allocated"),
     (ALWAYS, "PySetObject", "mask table smalltable"),
     ((11, 11), "PyVarObject", "ob_size"),
-    ((12, 15), "PyLongObject", "long_value.lv_tag"),
-    ((14, 15), "PyObject", "ob_refcnt ob_flags"),
+    ((12, NEWEST), "PyLongObject", "long_value.lv_tag"),
+    ((14, NEWEST), "PyObject", "ob_refcnt ob_flags"),
     ((11, 13), "struct _gc_runtime_state", "generations generation0 permanent_generation"),
-    ((14, 15), "struct _gc_runtime_state", "permanent_generation"),
+    ((14, NEWEST), "struct _gc_runtime_state", "permanent_generation"),
 ]
 COLLECTOR = [
     "Include/internal/pycore_gc.h",
@@ -124,6 +125,8 @@ def version_of(include: Path) -> tuple[int, int]:
 def program(include: Path) -> str:
     """Return the source of a program that prints each field and its offset."""
     minor, _ = version_of(include)
+    if minor > NEWEST:
+        sys.exit(f"3.{minor}: raise NEWEST in tools/header_offsets.py, then correct what differs")
     names = ["frame", "genobject", "interpframe", "tstate", "gc", "interp"]
     here = [name for name in names if (include / "internal" / f"pycore_{name}.h").exists()]
     lines = ["#define Py_BUILD_CORE 1", "#include <Python.h>", "#include <stddef.h>"]
