@@ -35,12 +35,12 @@ class MissingSizeError(PageError):
 
 
 def size(file: str, pattern: str) -> int:
-    """Return the number that `pattern` finds in a source of the room, shifted as it says there.
+    """Return the number that `pattern` finds in a source, shifted as it says there.
 
     pattern: a regular expression with one or two groups: the number, and the bits of `<<`.
     Raises MissingSizeError when it is not there.
     """
-    found = re.search(pattern, next(SOURCES.rglob(file)).read_text("utf-8"))
+    found = re.search(pattern, (SOURCES / file).read_text("utf-8"))
     if found is None:
         raise MissingSizeError(f"{file} has no {pattern!r}")
     number, *bits = (int(group) for group in found.groups())
@@ -51,12 +51,12 @@ def sizes() -> dict[str, int]:
     """Return the sizes in bytes, and how many stacks a slab has."""
     kib = r"\(\(size_t\)(\d+) << (\d+)\)"
     return {
-        "guard": size("stacks.c", rf"#define WIDE_GUARD_BYTES {kib}"),
-        "unit": size("stacks.c", rf"#define TABLE_BYTES {kib}"),
-        "frames": size("stacks.c", rf"#define FRAMES_BYTES[\s\\]*{kib}"),
-        "offset": size("stacks.c", r"#define FRAMES_OFFSET \(\(size_t\)(\d+)\)"),
-        "stacks": size("stacks.c", r"#define SLAB_STACKS (\d+)"),
-        "stack": size("../_interp/frames/pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
+        "guard": size("tasklets/stacks/stacks.c", rf"#define WIDE_GUARD_BYTES {kib}"),
+        "unit": size("tasklets/stacks/stacks.c", rf"#define TABLE_BYTES {kib}"),
+        "frames": size("tasklets/stacks/stacks.c", rf"#define FRAMES_BYTES[\s\\]*{kib}"),
+        "offset": size("tasklets/stacks/stacks.c", r"#define FRAMES_OFFSET \(\(size_t\)(\d+)\)"),
+        "stacks": size("tasklets/stacks/stacks.c", r"#define SLAB_STACKS (\d+)"),
+        "stack": size("_interp/frames/pystate.c", rf"#define THREAD_STACK_BYTES {kib}"),
     }
 
 

@@ -20,7 +20,7 @@ def test_the_pictures_are_up_to_date(name: str) -> None:
 
 def test_a_size_that_the_sources_do_not_tell_is_an_error() -> None:
     with pytest.raises(stack_pictures.MissingSizeError, match=r"stacks\.c has no 'NO_SUCH_BYTES'"):
-        stack_pictures.size("stacks.c", "NO_SUCH_BYTES")
+        stack_pictures.size("tasklets/stacks/stacks.c", "NO_SUCH_BYTES")
 
 
 def named(page: Path) -> set[str]:

@@ -408,7 +408,8 @@ def listening_ports(server: Server) -> set[int]:
     """The ports of loopback sockets in state LISTEN that the server's master has open."""
     inodes = set()
     for entry in Path(f"/proc/{server.process.pid}/fd").iterdir():
-        inodes.update(re.findall(r"^socket:\[(\d+)\]$", str(entry.readlink())))
+        with contextlib.suppress(FileNotFoundError):  # it has been closed meanwhile
+            inodes.update(re.findall(r"^socket:\[(\d+)\]$", str(entry.readlink())))
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
 

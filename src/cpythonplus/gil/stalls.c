@@ -358,7 +358,7 @@ gil_behind_fork(PyObject *module, PyObject *function)
         i++;
     }
     if (i == STARTERS) {
-        PyErr_SetString(PyExc_RuntimeError, "there are too many functions to call behind a fork");
+        PyErr_BadInternalCall();
         return NULL;
     }
     if (starters[i] == NULL) {

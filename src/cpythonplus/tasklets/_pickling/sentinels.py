@@ -43,13 +43,20 @@ def _has_state(value: object) -> bool:
     return type(value) is not object and value.__getstate__() is not None
 
 
+def _namespace(kind: type) -> Any:
+    """Return a class's namespace; runs no code of its metaclass. None: the class is not ready."""
+    return type.__dict__["__dict__"].__get__(kind)
+
+
 def _variables(name: str, module: ModuleType) -> Iterator[tuple[str, Any]]:
     """Yield the variables of a module and the attributes of its classes, each by its name."""
     for variable, value in list(vars(module).items()):
         yield variable, value
-        if isinstance(value, type) and value.__module__ == name:
-            for attribute, inner in list(vars(value).items()):
-                yield f"{variable}.{attribute}", inner
+        if issubclass(type(value), type):
+            own = _namespace(value)
+            if own is not None and own.get("__module__") == name:
+                for attribute, inner in list(own.items()):
+                    yield f"{variable}.{attribute}", inner
 
 
 def _at(name: str, path: str) -> Any:
