@@ -191,6 +191,26 @@ def test_no_stall_where_nobody_waits() -> None:
     assert child.out == "[]\n"
 
 
+def test_no_stall_where_the_gil_is_given_up_when_it_is_wanted() -> None:
+    """The hold before is as long as the limit; the wait is not."""
+    child = run_child("""
+        import threading, time
+        from cpythonplus import _native, gil
+        gil.install()
+        assert _native.gil_watch_stalls(500_000, 60_000_000)
+        over = []
+        def other():
+            for _ in range(2):
+                time.sleep(1.2)
+            over.append(1)
+        threading.Thread(target=other).start()
+        while not over:
+            sum(range(1000))
+        print(gil.stalls())
+    """)
+    assert child.out == "[]\n"
+
+
 PROGRAM_WITH_OTHER = """
     import ctypes, os, sys, threading, time
     from cpythonplus import gil

@@ -448,7 +448,7 @@ polls_it_out(struct plus_thread *self, pthread_mutex_t *mutex, const struct plus
  */
 
 struct waiting_sum {
-    uint64_t since_ns, now_ns;
+    uint64_t since_ns, now_ns, longest_ns;
     struct plus_stall stall;
 };
 
@@ -459,7 +459,10 @@ add_waiter(struct plus_thread *thread, void *argument)
 
     if (thread->wait_start_ns != 0) {
         bool later = thread->wait_start_ns > sum->since_ns;
-        sum->stall.waited_ns += sum->now_ns - (later ? thread->wait_start_ns : sum->since_ns);
+        uint64_t waited_ns = sum->now_ns - (later ? thread->wait_start_ns : sum->since_ns);
+
+        sum->longest_ns = waited_ns > sum->longest_ns ? waited_ns : sum->longest_ns;
+        sum->stall.waited_ns += waited_ns;
         sum->stall.waiters++;
     }
 }
@@ -478,7 +481,7 @@ tell_stall(const struct plus_thread *self, uint64_t now, bool asked)
     /* A section that kept others waiting hands over when it ends. */
     sum.stall.atomic = atomic_load(&self->atomic_depth) > 0 || (S.switch_awaited && !asked);
     plus_threads_visit(add_waiter, &sum);
-    if (sum.stall.waiters > 0) {
+    if (sum.longest_ns >= S.stalls.limit_ns) {
         S.stalls.ended(self, &sum.stall);
     }
 }

@@ -53,8 +53,8 @@ struct plus_stall {
 
 /* The functions that stalls are told to; UINT64_MAX: never.  Called with `mutex` held:
  *
- *   ended     a hold of limit_ns has ended; in its thread, which has just given the GIL up.  No other thread can take it
- *             before the return.
+ *   ended     a hold has ended for which another thread has waited for limit_ns; in the holder's thread, which has just
+ *             given the GIL up.  No other thread can take it before the return.
  *   sample    a hold has lasted for sample_ns and goes on, outside of an atomic section; in a waiter, without the GIL,
  *             once a hold.  Never more than limit_ns.
  *   lasting   a hold has lasted for lasting_ns and goes on; likewise.  Writes a line about the holder, and returns its
