@@ -107,12 +107,14 @@ CALLS = {
             "wait": "with it: it.wait(0.0001)",
             "wait refused": "refused(RuntimeError, it.wait)",
             "wait too long": "with it: refused(OverflowError, it.wait, 1e99)",
-            "wait_for": "with it: it.wait_for(lambda: [1]); it.wait_for(list, 0.0001)",
-            "wait_for raises": "with it: refused(ZeroDivisionError, it.wait_for, lambda: 1 / 0)",
+            "wait_for": "with it: it.wait_for([1].copy); it.wait_for(list, 0.0001)",
+            "wait_for raises": (
+                "with it: refused(ZeroDivisionError, it.wait_for, functools.partial(divmod, 1, 0))"
+            ),
             "notify": "with it: it.notify(); it.notify(3)",
             "notify refused": "refused(RuntimeError, it.notify)",
             "notify contended": (
-                "t = start(take, it, 30); until(lambda: it._waiters)\n"
+                "t = start(take, it, 30); until(functools.partial(getattr, it, '_waiters'))\n"
                 "with it: it.notify()\n"
                 "t.join()"
             ),
@@ -195,6 +197,12 @@ CALLS["RLock"][1]["refused"] = "refused(TypeError, pickle.dumps, it)"
 if FREE_THREADED:  # a class of C that is in a cycle leaves a block there: functools.partial does
     for _, kept in CALLS.values():
         kept.pop("cycle", None)
+        kept.pop("subclass", None)
+    for made_by_python in (
+        "waits",
+        "Wait",
+    ):  # 3.13 makes each function immortal: a generator's, too
+        CALLS["module"][1].pop(made_by_python)
 for absent in ("attribute", "cycle"):
     CALLS["Lock"][1].pop(absent, None)
 del (
