@@ -780,14 +780,14 @@ class TestHeldByCCode:
                     hold({made})
                 del freed[:200]
             [row] = [each for each in found.result.owners if each.name.endswith(" x {kind}")]
-            print(row.type, row.entries - row.entries_before)
+            print(row.type, 298 <= row.entries - row.entries_before <= 300)  # the last one may be met
             print(300 * {least} <= row.amount_bytes < 330 * {least + 100})
             more = found.result.c_heap_bytes - found.result.c_heap_before_bytes
             print(more < 100 * {least})
             """,
             env=child_environment(PYMALLOC),
         ).out
-        assert out == "nothing on the heap refers to them 300\nTrue\nTrue\n"
+        assert out == "nothing on the heap refers to them True\nTrue\nTrue\n"
 
     @of_rss
     def test_a_lost_dict_stands_for_what_is_in_it(self) -> None:
