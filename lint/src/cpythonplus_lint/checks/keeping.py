@@ -386,7 +386,7 @@ def raised_path(node: ast.Raise) -> str | None:
 
 
 def _is_tail(value: ast.expr) -> bool:
-    """Whether a value is the part of a sequence behind the first item: `info[1:]`."""
+    """Whether a value is a part of a sequence without its first item: `info[1:]`, `info[1]`."""
     match value:
         case ast.Subscript(slice=ast.Slice(lower=None | ast.Constant(value=0))):
             return False
