@@ -1,23 +1,19 @@
 """Telling the stalls of the GIL: a thread takes the records once a second, and writes lines.
 
-It ends before a fork, and begins again in parent and child, so that the fork is one of a process
-without it. The same place is told once a minute, with the number of its stalls since; no more than
+The same place is told once a minute, with the number of its stalls since; no more than
 ten lines a minute are written.
 """
 
 import atexit
 import os
-import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
 from time import monotonic
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
 from cpythonplus._base.text.sizes import duration
 from cpythonplus._base.text.visible import visible
+from cpythonplus.gil._background import Background, write
 from cpythonplus.gil._stalls import Stall, forget, take, untold
 
 __all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
@@ -25,13 +21,12 @@ __all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
 LIMIT_MS = 100
 LASTING_S = 10.0
 _TURN_S = 1.0
-_JOIN_S = 1.0
 _MINUTE_S = 60.0
 _LINES_A_MINUTE = 10
 
 
 def watch_stalls(limit_ms: float = LIMIT_MS, tell: Callable[[str], object] | None = None) -> bool:
-    """Record holds of the GIL of `limit_ms` or more while others wait, and tell them.
+    """Record holds of the GIL for which a thread has waited `limit_ms` or more, and tell them.
 
     tell: called with a line, in a thread of its own; default: written to sys.stderr. A hold that
     has lasted for ten seconds is written to standard error while it goes on. Lasts until the exit.
@@ -50,8 +45,7 @@ class _Watch:
     def __init__(self) -> None:
         self.tell: Callable[[str], object] = _write
         self._begun = False
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._background = Background("cpythonplus stalls", _TURN_S, self._look)
         self._told: dict[Place, float] = {}
         self._untold: dict[Place, list[Stall]] = {}
         self._minute_s, self._lines = monotonic(), 0
@@ -59,46 +53,20 @@ class _Watch:
     def begin(self) -> None:
         if not self._begun:
             self._begun = True
-            self.start()
-            start = self.start  # one object, known by its address
-            os.register_at_fork(
-                before=self.stop,
-                after_in_parent=partial(_native.gil_behind_fork, start),  # a hook in C
-                after_in_child=self.start_in_child,
-            )
+            self._background.start()
+            self._background.go_on_behind_forks(self.start_in_child)
             atexit.register(self.end)
-
-    def start(self) -> None:
-        if self._thread is not None:
-            return
-        self._over = threading.Event()
-        self._thread = threading.Thread(
-            target=self._run, args=(self._over,), name="cpythonplus stalls", daemon=True
-        )
-        # Without a thread (the system gives none) the records can still be asked for.
-        with suppress(RuntimeError):
-            self._thread.start()
 
     def start_in_child(self) -> None:
         forget()
         self._told.clear()
         self._untold.clear()
-        self.start()
-
-    def stop(self) -> None:
-        self._over.set()
-        thread, self._thread = self._thread, None
-        if thread is not None and thread.is_alive():
-            thread.join(_JOIN_S)
+        self._background.start()
 
     def end(self) -> None:
         """Tell at the exit what is left."""
-        self.stop()
+        self._background.stop()
         self._look(last=True)
-
-    def _run(self, over: threading.Event) -> None:
-        while not over.wait(_TURN_S):
-            self._look()
 
     def _look(self, *, last: bool = False) -> None:
         take()
@@ -124,10 +92,7 @@ def _line(found: list[Stall]) -> str:
 
 
 def _write(line: str) -> None:
-    # The terminal may be gone, or the file closed: nobody can be told.
-    with suppress(AttributeError, OSError, ValueError):
-        sys.stderr.write(f"cpythonplus: {line}\n")
-        sys.stderr.flush()
+    write(f"cpythonplus: {line}\n")
 
 
 _watch = _Watch()

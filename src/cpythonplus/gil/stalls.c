@@ -375,7 +375,7 @@ PyMethodDef plus_stalls_methods[] = {
                "returned.")},
     {"gil_watch_stalls", gil_watch_stalls, METH_VARARGS,
      PyDoc_STR("gil_watch_stalls($module, limit_us, lasting_ms, /)\n--\n\n"
-               "Record holds of the GIL of at least this length; 0: none.\n\n"
+               "Record holds of the GIL for which another thread has waited so long; 0: none.\n\n"
                "Returns False in a subinterpreter, and where frames cannot be read.")},
     {"gil_take_stalls", gil_take_stalls, METH_NOARGS,
      PyDoc_STR("gil_take_stalls($module, /)\n--\n\n"
