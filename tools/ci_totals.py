@@ -22,7 +22,7 @@ def count(report: Path) -> tuple[int, int, int]:
     def total(attribute: str) -> int:
         return sum(int(suite.get(attribute, "0")) for suite in suites)
 
-    for case in (case for suite in suites for case in suite.iter("testcase")):
+    for case in [case for suite in suites for case in suite.iter("testcase")]:
         for wrong in (*case.iter("failure"), *case.iter("error")):
             said = next(iter((wrong.get("message") or "").splitlines()), "")
             print(f"  {case.get('classname')}::{case.get('name')}: {said[:200]}")

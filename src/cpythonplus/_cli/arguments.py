@@ -5,9 +5,18 @@ Imports next to nothing: argparse costs 5 ms, and each start of `cpythonplus run
 
 from cpythonplus._base.text.suggesting import suggestion
 
-__all__ = ["HELP_WIDTH", "UsageError", "help_line", "suggestion", "take_value", "unknown"]
+__all__ = [
+    "HELP_WIDTH",
+    "UsageError",
+    "help_line",
+    "process_number",
+    "suggestion",
+    "take_value",
+    "unknown",
+]
 
 HELP_WIDTH = 80
+_LONGEST_PID = 19
 
 
 class UsageError(Exception):
@@ -36,6 +45,13 @@ def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
     if not words:
         raise UsageError(f"{flag}: expected a value")
     return words.pop(0)
+
+
+def process_number(text: str) -> int:
+    """Return the PID that a text is; UsageError if it is none."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID and int(text)):
+        raise UsageError(f"expected a PID, got {text!r}")
+    return int(text)
 
 
 def help_line(left: str, right: str, begin: str = "    ", width: int = 23) -> str:

@@ -280,9 +280,8 @@ def _cbreak() -> Iterator[None]:
 
 def _read_keys(wait_s: float) -> list[str]:
     """Return the keys that were pressed; waits so many seconds for the first one."""
-    limit = time.monotonic() + wait_s
     try:
-        ready = select.select([sys.stdin], [], [], max(limit - time.monotonic(), 0))[0]
+        ready = select.select([sys.stdin], [], [], wait_s)[0]
     except InterruptedError:  # the terminal's size has changed
         return []
     if not ready:

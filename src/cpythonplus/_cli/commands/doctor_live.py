@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpythonplus._cli.arguments import UsageError, take_value, unknown
+from cpythonplus._cli.arguments import UsageError, process_number
 from cpythonplus._cli.commands.run import option_lines
 from cpythonplus._cli.features import (
     HELP_OPTION,
@@ -18,6 +18,7 @@ from cpythonplus._cli.features import (
     seconds,
     top_option,
 )
+from cpythonplus._cli.options import take_options
 from cpythonplus._cli.terminal import complain, show, table_width
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ FAILED_STATUS = 1
 INTERRUPTED_STATUS = 130
 TOP = 10
 _NEEDED = {"trim": "before_bytes", "referrers": "rows", "path": "steps", "deadlock": "deadlocks"}
-_LONGEST_PID = 19
 _INTERVAL_S = 2.0
 _GROWTH_S = 60.0
 _HALFWAY_FROM_S = 20.0
@@ -155,21 +155,9 @@ class Request:
 def parse(examination: Examination, arguments: Sequence[str]) -> Request:
     """Read the command line; UsageError for mistakes in it."""
     request = Request()
-    known = {option.flag: option for option in examination.options}
-    words, operands = list(arguments), []
-    while words:
-        flag = words[0].partition("=")[0]
-        if not flag.startswith("-"):
-            operands.append(words.pop(0))
-            continue
-        if flag not in known:
-            raise unknown("option", flag, list(known), f"{COMMAND} {examination.name}")
-        option = known[flag]
-        value = take_value(flag, words, wanted=option.metavar is not None)
-        try:
-            request.given[option.field] = option.decode(option.check(value))
-        except ValueError as error:
-            raise UsageError(f"{flag}: {error}") from None
+    request.given, operands = take_options(
+        arguments, examination.options, f"{COMMAND} {examination.name}"
+    )
     _take_operands(request, examination, operands)
     if examination.name == "watch" and "format" in request.given and "output" not in request.given:
         raise UsageError("--format requires --output")
@@ -190,17 +178,11 @@ def _take_operands(request: Request, examination: Examination, operands: list[st
         raise UsageError(f"{examination.name}: unexpected argument {operands[len(wanted)]!r}")
     for name, text in zip(wanted, operands, strict=True):
         if name == "PID":
-            request.pid = _pid(text)
+            request.pid = process_number(text)
         elif text.isprintable() and text and " " not in text:
             request.type_name = text
         else:
             raise UsageError(f"expected the name of a type, got {text!r}")
-
-
-def _pid(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID and int(text)):
-        raise UsageError(f"expected a PID, got {text!r}")
-    return int(text)
 
 
 def main(examination: Examination, arguments: Sequence[str]) -> int:

@@ -7,9 +7,10 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._cli.arguments import UsageError, take_value, unknown
+from cpythonplus._cli.arguments import UsageError, process_number
 from cpythonplus._cli.commands.run import option_lines
 from cpythonplus._cli.features import HELP_OPTION, Option, format_option, number
+from cpythonplus._cli.options import take_options
 from cpythonplus._cli.terminal import complain, show, table_width
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ INTERRUPTED_STATUS = 130
 _ONCE_S = 1.0
 _LIVE_S = 0.5
 _SHORTEST_S, _LONGEST_S = 0.1, 3600.0
-_LONGEST_PID = 19
 
 HELP = """\
 usage: cpythonplus top [options] PID
@@ -103,32 +103,12 @@ def help_text() -> str:
 
 def _parse(arguments: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Return the PID and the options' values; UsageError for mistakes."""
-    known = {option.flag: option for option in OPTIONS}
-    given: dict[str, Any] = {}
-    words, operands = list(arguments), []
-    while words:
-        flag = words[0].partition("=")[0]
-        if not flag.startswith("-"):
-            operands.append(words.pop(0))
-            continue
-        if words[0] == "-h":
-            flag = words[0] = "--help"
-        if flag not in known:
-            raise unknown("option", flag, list(known), COMMAND)
-        option = known[flag]
-        value = take_value(flag, words, wanted=option.metavar is not None)
-        try:
-            given[option.field] = option.decode(option.check(value))
-        except ValueError as error:
-            raise UsageError(f"{flag}: {error}") from None
+    given, operands = take_options(arguments, OPTIONS, COMMAND)
     if "help" in given:
         return 0, given
     if len(operands) != 1:
         raise UsageError("expected one PID; `cpythonplus doctor list` shows the processes")
-    text = operands[0]
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_PID and int(text)):
-        raise UsageError(f"expected a PID, got {text!r}")
-    return int(text), given
+    return process_number(operands[0]), given
 
 
 def _tell(top: Top, interval_s: float, *, is_json: bool) -> int:
