@@ -50,7 +50,8 @@ esac
 for python in "${pythons[@]}"; do packages+=("$python" "$python-dev" "$python-venv"); done
 
 # in_folder FOLDER [CHROOT OPTION...] COMMAND...: in its own process namespace too, so that whatever a crashed test
-# left running ends with it.
+# left running ends with it. Its first process is root's, and anybody may make semaphores in its shared memory, as on
+# a machine.
 in_folder() {
     local root=$1 name environment
     shift
@@ -65,7 +66,9 @@ in_folder() {
     unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" \
         /bin/sh -c 'mount -t sysfs sysfs "$0/sys" 2>/dev/null || true
             mount -t devpts -o ptmxmode=0666 devpts "$0/dev/pts" || true
-            exec "$@"' "$root" \
+            mount -t tmpfs -o mode=1777 tmpfs "$0/dev/shm" || true
+            "$@"
+            exit $?' "$root" \
         env -i "${environment[@]}" chroot ${user:+--userspec="$user"} "$root" "$@"
 }
 

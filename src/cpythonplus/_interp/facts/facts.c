@@ -73,13 +73,13 @@ ground(const struct plus_fact_entry *about)
 {
     static char text[96];
 
-    if (about->probe == NULL) { /* not of this build */
-        return version() < about->from || version() > about->until ? NULL : PLUS_FREE_THREADED;
-    }
     if (version() < PLUS_OLDEST_KNOWN || version() > PLUS_NEWEST_KNOWN) {
         snprintf(text, sizeof text, "nobody has tested this with the structures of Python %u.%u",
                  version() >> 8, version() & 0xff);
         return text;
+    }
+    if (about->probe == NULL) { /* not of this build */
+        return version() < about->from || version() > about->until ? NULL : PLUS_FREE_THREADED;
     }
     if (Py_Version >> 16 != PY_VERSION_HEX >> 16) {
         return "this extension was compiled for another version of Python";
