@@ -780,8 +780,8 @@ class TestHeldByCCode:
                     hold({made})
                 del freed[:200]
             [row] = [each for each in found.result.owners if each.name.endswith(" x {kind}")]
-            more = row.entries - row.entries_before  # the last one may be met where it was passed
-            print(row.type, 298 <= more <= 300)
+            more = row.entries - row.entries_before  # beside them, the interpreter's own come and go
+            print(row.type, 290 <= more <= 310 or more)
             print(300 * {least} <= row.amount_bytes < 330 * {least + 100})
             more = found.result.c_heap_bytes - found.result.c_heap_before_bytes
             print(more < 100 * {least})

@@ -28,5 +28,8 @@ def test_in_a_small_heap(cases: str, pytestconfig: pytest.Config) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    # The checks' last lines show the first line of a message.
+    _, _, failures = done.stdout.partition(" FAILURES ")
+    said = [line for line in failures.splitlines() if line.startswith(("E  ", "FAILED"))]
+    assert done.returncode == 0, " ".join(said) + "\n" + done.stdout
     assert " passed" in done.stdout or " skipped" in done.stdout, done.stdout
