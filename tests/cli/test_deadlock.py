@@ -69,7 +69,7 @@ def test_it_tells_by_itself_and_once(tmp_path: Path) -> None:
         assert process.stderr is not None
         rest = iter(process.stderr.readline, "")
         assert "does not go on" not in "".join(
-            line for line in iter(lambda: next(rest), "\n") if "cpythonplus: " in line
+            line for line in iter(lambda: next(rest), "\n") if line.startswith("cpythonplus: ")
         )
         assert_names_the_cycle(read_cycle(process))
 

@@ -247,6 +247,30 @@ _stuck(
     """,
 )
 _stuck(
+    "the owner of a lock has never waited",
+    "cycle",
+    ("MainThread", "1 waits", "", "2 waits"),
+    ("worker", "2 waits", "made", "1 holds"),
+    source="""
+    class Started:
+        def __init__(self): self.flag = False
+        def is_set(self): return self.flag
+        def set(self): self.flag = True
+        def wait(self, timeout=None): return True
+    lock = Lock()  #: made
+    def worker():
+        with lock:  #: 2 waits
+            pass
+    thread = Thread(target=worker, name="worker", daemon=True)
+    thread._started = Started()  # start() does not wait
+    with lock:  #: 1 holds
+        thread.start()
+        while not thread._started.is_set():
+            time.sleep(0.01)
+        thread.join()  #: 1 waits
+    """,
+)
+_stuck(
     "a pool is shut down under the lock that its work needs",
     "cycle",
     ("MainThread", "1 waits", "", "2 waits"),

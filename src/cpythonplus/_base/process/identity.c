@@ -8,6 +8,7 @@ _Thread_local unsigned long plus_identity_pthread PLUS_FAST_TLS;
 uint32_t plus_fork_generation;
 
 static _Atomic uint64_t last; /* the newest number */
+static void (*on_make)(void);
 /* Threads with numbers up to this one are gone, except the survivor; written in the child of a
  * fork, by its only thread. */
 static uint64_t gone_up_to;
@@ -19,7 +20,16 @@ plus_identity_make(void)
 {
     plus_identity_pthread = (unsigned long)pthread_self();
     plus_identity_own = atomic_fetch_add(&last, 1) + 1u;
+    if (on_make != NULL) {
+        on_make();
+    }
     return plus_identity_own;
+}
+
+void
+plus_identity_on_make(void (*callback)(void))
+{
+    on_make = callback;
 }
 
 bool

@@ -41,6 +41,10 @@ plus_identity_ident(void)
     return plus_identity_pthread;
 }
 
+/* Sets what a thread calls when it has got its number; to be called before a second thread has one.  NULL: nothing. */
+void
+plus_identity_on_make(void (*callback)(void));
+
 /* True if a fork left this number's thread behind in the parent. */
 bool
 plus_identity_is_gone(uint64_t identity);

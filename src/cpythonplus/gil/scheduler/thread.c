@@ -120,6 +120,11 @@ plus_threads_on_exit(void (*callback)(struct plus_thread *))
 static struct plus_thread *
 make_record(void)
 {
+    uint64_t serial = plus_identity(); /* may make the record, see threads/waiting/present_waits.c */
+
+    if (plus_thread_own != NULL) {
+        return plus_thread_own;
+    }
     struct plus_thread *thread = calloc(1, sizeof(*thread));
 
     if (thread == NULL) {
@@ -127,7 +132,7 @@ make_record(void)
     }
     thread->ident = pthread_self();
     thread->native_id = (pid_t)syscall(SYS_gettid);
-    thread->serial = plus_identity();
+    thread->serial = serial;
     lock_registry();
     struct plus_thread **bucket = bucket_of(thread->serial);
     thread->registry_next = *bucket;

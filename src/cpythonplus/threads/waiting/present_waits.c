@@ -159,6 +159,15 @@ frame_operand(PyObject *module, PyObject *args)
     return found != NULL ? found : Py_NewRef(Py_None);
 }
 
+#ifndef Py_GIL_DISABLED
+/* An owner that has never waited has a record too, or nobody could say who it is. */
+static void
+note_thread(void)
+{
+    (void)plus_thread_try_self();
+}
+#endif
+
 static PyMethodDef methods[] = {
     {"threads_present_waits", present_waits, METH_NOARGS,
      PyDoc_STR(
@@ -184,5 +193,8 @@ plus_present_waits_exec(PyObject *module, struct plus_threads_state *state)
         plus_raise_errno("pthread_key_create", -rc);
         return -1;
     }
+#ifndef Py_GIL_DISABLED
+    plus_identity_on_make(note_thread);
+#endif
     return PyModule_AddFunctions(module, methods);
 }
