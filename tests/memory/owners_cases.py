@@ -780,7 +780,7 @@ class TestHeldByCCode:
                     hold({made})
                 del freed[:200]
             [row] = [each for each in found.result.owners if each.name.endswith(" x {kind}")]
-            more = row.entries - row.entries_before  # beside them, the interpreter's own come and go
+            more = row.entries - row.entries_before  # others come and go
             print(row.type, 290 <= more <= 310 or more)
             print(300 * {least} <= row.amount_bytes < 330 * {least + 100})
             more = found.result.c_heap_bytes - found.result.c_heap_before_bytes

@@ -120,7 +120,7 @@ plus_threads_on_exit(void (*callback)(struct plus_thread *))
 static struct plus_thread *
 make_record(void)
 {
-    uint64_t serial = plus_identity(); /* may make the record, see threads/waiting/present_waits.c */
+    uint64_t serial = plus_identity(); /* may make the record: threads/waiting/present_waits.c */
 
     if (plus_thread_own != NULL) {
         return plus_thread_own;
