@@ -212,11 +212,15 @@ def python_path(folder: Path) -> str:
 
 @dataclass
 class Clients:
-    """Threads that send requests one after the other, until told to stop."""
+    """Threads that send requests one after the other, until told to stop or the first failure.
+
+    goes_on: also behind failures, on a new connection.
+    """
 
     server: Server
     path: str = "/"
     keep_alive: bool = False
+    goes_on: bool = False
     count: int = 2
     pids: set[int] = field(default_factory=set)
     closed: int = 0
@@ -244,7 +248,9 @@ class Clients:
                 self._send(connection)
             except (OSError, http.client.HTTPException) as error:
                 self.failures.append(repr(error))
-                return
+                connection.close()
+                if not self.goes_on:
+                    return
         connection.close()
 
     def _send(self, connection: http.client.HTTPConnection) -> None:

@@ -1,9 +1,12 @@
 """Reforking: new workers are forked from one that has served, and no request is refused."""
 
 import os
+import random
 import re
 import signal
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -156,6 +159,29 @@ def test_a_mold_that_is_killed_is_told_and_the_service_goes_on(tmp_path: Path) -
             count = len(clients.pids)
             until(lambda: len(clients.pids) > count + 2 or clients.failures, "more workers")
         assert clients.failures == []
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def is_whole_without(server: Server, pid: int) -> bool:
+    return pid not in server.workers() and len(serving(server)) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_killed_at_any_moment(tmp_path: Path, seed: int) -> None:
+    moments = random.Random(seed)
+    with running(tmp_path, *REFORK, app=FIRST) as server:
+        with Clients(server, goes_on=True):
+            for _ in range(8):
+                time.sleep(moments.uniform(0, 1))
+                helpers = server.workers() - serving(server)
+                pid = moments.choice(sorted(moments.choice([helpers, server.workers()])) or [0])
+                if pid:
+                    with suppress(ProcessLookupError):  # it has ended meanwhile
+                        os.kill(pid, signal.SIGKILL)
+                until(partial(is_whole_without, server, pid), "two workers")
+                assert server.get()
         assert server.stop() == 0, server.output()
         assert server.nothing_left()
 
