@@ -51,7 +51,7 @@ _END_S = 2.0
 _LOOK_S = 0.01
 _TURN_S = 0.2
 _LEAVE_S = 12.0
-_AGAIN_S = 10.0
+_AGAIN_S = 10.0  # at most, between two attempts to load the application
 _FAILED_STATUS = 1
 _GROWN_BYTES = 32 << 20
 OWN_ASGI = "gunicorn.workers.gasgi"
@@ -139,6 +139,7 @@ class Reforking:
     _root: _Mold | None = None  # the loader that has imported the current code
     _loader: _Loader | None = None  # not yet used
     _load_at: float = 0.0  # no loading before that time
+    _load_failures: int = 0  # in a row
     _chosen: _Chosen | None = None
     _reforks: int = 0  # since the configuration was read
     _failures: int = 0
@@ -308,17 +309,20 @@ class Reforking:
 
     def _load_failed(self, server: Any, why: str, *, rereads: bool) -> None:
         self.drop_loader()
-        self._load_at = monotonic() + _AGAIN_S
+        wait_s = min(2.0**self._load_failures, _AGAIN_S)
+        self._load_failures = min(self._load_failures + 1, 10)
+        self._load_at = monotonic() + wait_s
         if rereads:
             server.log.error("HUP failed, the workers continue unchanged: %s", why)
         else:
             server.log.error(
                 "no worker can be forked: %s. The application is loaded again in %.0f s",
                 why,
-                _AGAIN_S,
+                wait_s,
             )
 
     def _use_loader(self, server: Any, loader: _Loader, resident: int, private: int) -> None:
+        self._load_failures = 0
         server.log.info(
             "process %d has loaded the application (%s, %s of it its own)",
             loader.pid,
