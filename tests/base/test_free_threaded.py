@@ -70,6 +70,7 @@ WORKING = {
     "memory_census",
     "memory_clear_garbage",
     "memory_clear_weakrefs",
+    "memory_components",
     "memory_exceptions_among",
     "memory_foreign_malloc",
     "memory_frame_generator",

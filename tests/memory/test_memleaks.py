@@ -36,6 +36,10 @@ CALLS = {
         "found": "_native.memory_exceptions_among([ERROR, 5, KeyError()])",
         "refused": "refused(TypeError, _native.memory_exceptions_among, 5)",
     },
+    "memory_components": {
+        "found": "_native.memory_components(TWO, ONE)",
+        "refused": "refused(ValueError, _native.memory_components, TWO, b'')",
+    },
     "memory_referrers_among": {
         "found": "_native.memory_referrers_among(OBJECTS, [ERROR, 5])",
         "refused": "refused(TypeError, _native.memory_referrers_among, OBJECTS, 5)",
@@ -245,7 +249,7 @@ SLOW_CALLS = {
     "memory_trim_count": {"told": "assert _native.memory_trim_count() >= 0"},
 }
 PROGRAM = """
-import copy, json, os, pickle, weakref
+import array, copy, json, os, pickle, weakref
 from cpythonplus import _native, memory
 from cpythonplus.memory import caches, clear_weakrefs, closures, exceptions, key_sharing, resident
 
@@ -366,6 +370,7 @@ for _ in range(5000):
         _native.memory_share_row(keys)
 TAKEN = memory.census()
 resident()
+TWO, ONE = array.array("L", [0, 1, 2]), array.array("I", [1, 0])
 OBJECTS = [ERROR, ERROR.__traceback__, [ERROR], {{1: ERROR}}, Node, Node(), 5, "x", range(3)]
 garbage = ring()
 KNOWN = {{sort(garbage, 0, {{}}, False)[0][0][0]: 1}}

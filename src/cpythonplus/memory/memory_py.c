@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../_base/raise.h"
+#include "../_heap/graph.h"
 #include "../_interp/frames/frame_variables.h"
 #include "../_interp/objects/sizes.h"
 #include "_garbage/batch.h"
@@ -314,6 +315,52 @@ memory_referrers_among(PyObject *module, PyObject *args)
     return plus_referrers_among(objects, targets);
 }
 
+/* True if each edge of the graph leads to one of its nodes. targets: the number of edges that there is room for. */
+static bool
+is_whole(const struct plus_graph *graph, size_t targets)
+{
+    for (uint32_t i = 0; i < graph->count; i++) {
+        if (graph->first[i] > graph->first[i + 1] || graph->first[i + 1] > targets) {
+            return false;
+        }
+    }
+    for (size_t i = graph->first[0]; i < graph->first[graph->count]; i++) {
+        if (graph->target[i] >= graph->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static PyObject *
+memory_components(PyObject *module, PyObject *args)
+{
+    Py_buffer first, target;
+    PyObject *result = NULL;
+
+    if (!PyArg_ParseTuple(args, "y*y*:memory_components", &first, &target)) {
+        return NULL;
+    }
+    size_t words = (size_t)first.len / sizeof(size_t);
+    struct plus_graph graph = {(uint32_t)(words - 1), first.buf, target.buf};
+
+    if (words == 0 || words > UINT32_MAX ||
+        !is_whole(&graph, (size_t)target.len / sizeof(uint32_t))) {
+        PyErr_SetString(PyExc_ValueError, "an edge leads nowhere");
+    }
+    else {
+        result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(graph.count * sizeof(uint32_t)));
+    }
+    if (result != NULL &&
+        plus_graph_components(&graph, (uint32_t *)(void *)PyBytes_AS_STRING(result)) < 0) {
+        Py_CLEAR(result);
+        PyErr_NoMemory();
+    }
+    PyBuffer_Release(&first);
+    PyBuffer_Release(&target);
+    return result;
+}
+
 static PyObject *
 memory_traceback_holds(PyObject *module, PyObject *exception)
 {
@@ -382,6 +429,11 @@ PyMethodDef plus_memory_methods[] = {
     {"memory_referrers_among", memory_referrers_among, METH_VARARGS,
      PyDoc_STR("memory_referrers_among($module, objects, targets, /)\n--\n\n"
                "Return for each target the list of those objects that refer to it.")},
+    {"memory_components", memory_components, METH_VARARGS,
+     PyDoc_STR("memory_components($module, first, target, /)\n--\n\n"
+               "Return the strongly connected component of each node, as 32-bit numbers.\n\n"
+               "Node i's edges lead to target[first[i]:first[i + 1]]; first is an array of 'L',\n"
+               "target of 'I'.  A component's number is lower than those of all that reach it.")},
     {"memory_traceback_holds", memory_traceback_holds, METH_O,
      PyDoc_STR("memory_traceback_holds($module, exception, /)\n--\n\n"
                "Return how many objects, and bytes, only the exception's traceback holds.")},

@@ -1,11 +1,13 @@
 """A component of cyclic garbage as a graph of named references, some of which may be cut."""
 
 import gc
+from array import array
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from types import CellType, FunctionType
 from typing import Final
 
+from cpythonplus import _native
 from cpythonplus.memory._cycles.edges import SNAPSHOT, Edge, Role, attribute_items, edges, frame_of
 from cpythonplus.memory._cycles.looking import attribute_dict, is_type
 
@@ -153,52 +155,21 @@ class Component:
                         yield here, there, edge
 
     def cyclic(self, inside: Iterable[int]) -> list[list[int]]:
-        """Return the strongly connected components of a part that have a cycle.
-
-        Tarjan's algorithm without recursion, because components may be long chains: the state of
-        each call is on a list.
-        """
-        members = dict.fromkeys(inside)
-        seen: dict[int, int] = {}
-        low: dict[int, int] = {}
-        open_: dict[int, None] = {}
-        found: list[list[int]] = []
-        for root in members:
-            if root in seen:
-                continue
-            calls = [(root, self.following(root))]
-            seen[root] = low[root] = len(seen)
-            open_[root] = None
-            while calls:
-                here, rest = calls[-1]
-                for there in rest:
-                    if there not in members:
-                        continue
-                    if there not in seen:
-                        seen[there] = low[there] = len(seen)
-                        open_[there] = None
-                        calls.append((there, self.following(there)))
-                        break
-                    if there in open_:
-                        low[here] = min(low[here], seen[there])
-                else:
-                    calls.pop()
-                    if calls:
-                        low[calls[-1][0]] = min(low[calls[-1][0]], low[here])
-                    if low[here] == seen[here]:
-                        found.append(_close(open_, here))
-        return [each for each in found if len(each) > 1 or each[0] in set(self.following(each[0]))]
-
-
-def _close(open_: dict[int, None], first: int) -> list[int]:
-    """Remove `first`, and all that were opened after it, from the end of the open ones."""
-    result = []
-    while True:
-        last, _ = open_.popitem()
-        result.append(last)
-        if last == first:
-            result.reverse()
-            return result
+        """Return the strongly connected components of a part that have a cycle."""
+        number = {each: place for place, each in enumerate(dict.fromkeys(inside))}
+        first, target = array("L", [0]), array("I")
+        for each in number:
+            target.extend(number[there] for there in self.following(each) if there in number)
+            first.append(len(target))
+        component = memoryview(_native.memory_components(first, target)).cast("I")
+        found: dict[int, list[int]] = {}
+        for each, place in number.items():
+            found.setdefault(component[place], []).append(each)
+        return [
+            each
+            for _, each in sorted(found.items())
+            if len(each) > 1 or each[0] in set(self.following(each[0]))
+        ]
 
 
 def _variables(snapshot: dict[str, object]) -> Iterator[tuple[Edge, object]]:
