@@ -1,6 +1,10 @@
 /* Chunks as memory/_resident/c_heap.c draws them.  In a copy nothing changes, so memory is read where it is, and a walk
  * from the first chunk leads to the end of the heap, or the layout is not that of glibc.
  *
+ * A block that malloc maps by itself is a chunk of whole pages with a flag, at the beginning of a page.  The kernel joins
+ * neighbouring mappings, so each page that is there may begin one.  pagemap tells which are there: a read would make a
+ * page of one that is not.
+ *
  * Rejected: looking at each multiple of 16.  A freed chunk that was merged with the one in front of it still looks like
  * an object. */
 #define _GNU_SOURCE
@@ -16,10 +20,12 @@
 #define THREAD_HEAP ((uintptr_t)64 << 20) /* size and alignment */
 #define GRAIN ((uintptr_t)16)
 #define BEFORE_IN_USE ((uintptr_t)1)
+#define MAPPED ((uintptr_t)2)
 #define FLAGS ((uintptr_t)7)
 
 struct visiting {
     size_t least;
+    int pages; /* /proc/self/pagemap; -1: not readable */
     int (*visit)(const char *block, size_t bytes, void *arg);
     void *arg;
     int status;
@@ -83,6 +89,33 @@ visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
     }
 }
 
+#define PAGES 512
+#define IS_THERE (UINT64_C(3) << 62) /* in memory, or in the swap */
+
+/* A block that is visited may lie within another, whose content looks like a chunk. */
+static void
+visit_mapped_blocks(uintptr_t start, uintptr_t end, struct visiting *it)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uint64_t states[PAGES] = {0};
+
+    for (uintptr_t at = start; at < end && it->status == 0; at += page) {
+        size_t number = (at - start) / page % PAGES;
+        off_t offset = (off_t)(at / page * sizeof *states);
+
+        if (number == 0 && pread(it->pages, states, sizeof states, offset) <= 0) {
+            return;
+        }
+        uintptr_t word = (states[number] & IS_THERE) == 0 ? 0 : word_at(at + sizeof at);
+        uintptr_t bytes = word & ~FLAGS;
+
+        if ((word & FLAGS) == MAPPED && word_at(at) == 0 && bytes % page == 0 &&
+            bytes <= end - at && bytes - GRAIN >= it->least && bytes > GRAIN) {
+            it->status = it->visit((const char *)at + GRAIN, bytes - GRAIN, it->arg);
+        }
+    }
+}
+
 /* One line of /proc/self/maps. */
 static void
 visit_mapping(const char *line, struct visiting *it)
@@ -103,6 +136,7 @@ visit_mapping(const char *line, struct visiting *it)
         for (uintptr_t heap = first; heap < end; heap += THREAD_HEAP) {
             visit_thread_heap(heap, end, it);
         }
+        visit_mapped_blocks(start, end, it);
     }
 }
 
@@ -110,7 +144,12 @@ int
 plus_c_blocks_visit(size_t least, int (*visit)(const char *block, size_t bytes, void *arg),
                     void *arg)
 {
-    struct visiting it = {.least = least, .visit = visit, .arg = arg};
+    struct visiting it = {
+        .least = least,
+        .pages = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC),
+        .visit = visit,
+        .arg = arg,
+    };
     int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
     char text[8192];
     size_t kept = 0;
@@ -130,6 +169,9 @@ plus_c_blocks_visit(size_t least, int (*visit)(const char *block, size_t bytes, 
     }
     if (maps >= 0) {
         close(maps);
+    }
+    if (it.pages >= 0) {
+        close(it.pages);
     }
     return it.status;
 }

@@ -9,6 +9,7 @@
 #include "heap_graph.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "../_base/memory/address_table.h"
 #include "../_base/memory/copy_memory.h"
@@ -183,6 +184,26 @@ static bool
 is_small_value(PyObject *op, int64_t bytes)
 {
     return bytes < LARGE_VALUE && Py_TYPE(op)->tp_hash != PyBaseObject_Type.tp_hash;
+}
+
+bool
+plus_is_class_of_c_code(const PyTypeObject *type)
+{
+    static destructor made; /* of all classes that are made by a class statement */
+
+    if (made == NULL) {
+        PyObject *class = PyErr_NewException("builtins.made", NULL, NULL); /* never released */
+        if (class == NULL) {
+            PyErr_Clear();
+            return false;
+        }
+        made = ((PyTypeObject *)class)->tp_dealloc;
+    }
+    while (type != NULL && type->tp_dealloc == made) {
+        type = type->tp_base;
+    }
+    return type != NULL && strchr(type->tp_name, '.') != NULL &&
+           type->tp_hash == PyBaseObject_Type.tp_hash;
 }
 
 static int

@@ -28,8 +28,9 @@ struct plus_keeper {
 struct plus_left {
     const void *object;
     PyTypeObject *type;
-    uint64_t bytes;
+    uint64_t bytes, large_bytes;    /* large_bytes: of blocks above 512 bytes, among them */
     const struct plus_left *holder; /* a left object that refers to it, or NULL */
+    uint32_t node;                  /* an object of C code that refers to it; 0: none */
 };
 
 struct plus_heap_graph {
@@ -73,6 +74,11 @@ plus_heap_graph_finish(struct plus_heap_graph *graph);
 /* True if the object has a reference from outside the objects that were found. */
 bool
 plus_heap_graph_is_held(const struct plus_heap_graph *graph, uint32_t node);
+
+/* True for a class of C code, or one derived from it, whose instances are compared by identity: they may have memory
+ * that only C code knows.  May make a class, once. */
+bool
+plus_is_class_of_c_code(const PyTypeObject *type);
 
 /* The node of an object; PLUS_NO_NODE if it has none. */
 uint32_t

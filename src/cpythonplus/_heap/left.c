@@ -1,6 +1,9 @@
 /* An object that no walk meets still has its block, which is in use.  The block begins with a reference count and the
  * address of a class: both are compared with known values.  A dict, a tuple, a code object or an array that is left
- * stands for what it alone refers to.  No other address is followed. */
+ * stands for what it alone refers to.  No other address is followed.
+ *
+ * Many objects of C code have a part that their tp_traverse leaves out, since it can be in no cycle: the bytes of an
+ * io.BytesIO, the texts of an io.StringIO.  A word of such an object is the address of the part. */
 #include "left.h"
 
 #include <errno.h>
@@ -103,8 +106,8 @@ note_block(const char *block, size_t bytes, void *arg)
     }
     uint64_t beside = bytes_beside((PyObject *)at);
 
-    graph->large_bytes += beside > PLUS_LARGEST_BLOCK ? beside : 0;
-    graph->large_bytes += bytes > PLUS_LARGEST_BLOCK ? bytes : 0;
+    left->large_bytes =
+        (beside > PLUS_LARGEST_BLOCK ? beside : 0) + (bytes > PLUS_LARGEST_BLOCK ? bytes : 0);
     left->type = type;
     left->bytes = bytes + beside;
     return 0;
@@ -183,6 +186,80 @@ find_holders(struct plus_heap_graph *graph)
     }
 }
 
+/* ---- parts of objects of C code ---------------------------------------------------------------------- */
+
+static int
+is_same(PyObject *to, void *arg)
+{
+    return to == arg;
+}
+
+/* True if an object that C code or the interpreter seems to hold may be a part of `op`. */
+static bool
+is_part(struct plus_heap_graph *graph, PyObject *op, PyObject *part)
+{
+    uint32_t node = plus_heap_graph_node(graph, part);
+
+    return node != PLUS_NO_NODE && part != op && !PyModule_Check(part) && !PyType_Check(part) &&
+           plus_heap_graph_is_held(graph, node) &&
+           plus_record_table_find(&graph->keepers, part) == NULL &&
+           !plus_referents_visit(op, is_same, part);
+}
+
+int
+plus_parts_connect(struct plus_heap_graph *graph)
+{
+    int status = 0;
+
+    for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
+        PyObject *op = graph->objects[node], **words = (PyObject **)op;
+        size_t count = plus_is_class_of_c_code(Py_TYPE(op))
+                           ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof *words
+                           : 0;
+
+        for (size_t i = sizeof(PyObject) / sizeof *words; i < count && status == 0; i++) {
+            if (is_part(graph, op, words[i])) {
+                status =
+                    plus_heap_graph_add_edge(graph, node, plus_heap_graph_node(graph, words[i]));
+            }
+        }
+    }
+    return status;
+}
+
+static void
+find_parts(struct plus_heap_graph *graph)
+{
+    for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
+        PyObject *op = graph->objects[node], **words = (PyObject **)op;
+        size_t count = plus_is_class_of_c_code(Py_TYPE(op))
+                           ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof *words
+                           : 0;
+
+        for (size_t i = sizeof(PyObject) / sizeof *words; i < count; i++) {
+            struct plus_left *left =
+                words[i] == NULL ? NULL : plus_record_table_find(&graph->left, words[i]);
+            bool is_first = left != NULL && (left->node == 0 || op < graph->objects[left->node]);
+            if (is_first && left->holder == NULL) { /* always the same of several objects */
+                left->node = node;
+            }
+        }
+    }
+    /* A class with a __sizeof__ of its own has counted its parts there. */
+    struct plus_left *left;
+
+    for (size_t at = 0; (left = plus_record_table_next(&graph->left, &at)) != NULL;) {
+        uint32_t node = plus_left_head(left)->node;
+        uint64_t bytes = node != 0 ? left->bytes : 0;
+
+        if (node == 0 || plus_measuring_of(Py_TYPE(graph->objects[node])).measure != PLUS_TOLD) {
+            graph->large_bytes += left->large_bytes;
+            graph->total_bytes += bytes;
+            graph->bytes[node] += bytes;
+        }
+    }
+}
+
 int
 plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc)
 {
@@ -196,5 +273,6 @@ plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, 
         }
     }
     find_holders(graph);
+    find_parts(graph);
     return status;
 }

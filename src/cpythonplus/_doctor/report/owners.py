@@ -1,5 +1,6 @@
 """Owners and growth as lines and tables."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,7 @@ _MOST_WAYS: Final = 2
 _TELLING_SHARE: Final = 0.05
 _MOST_KINDS: Final = 4
 _LEAST_PART: Final = 256 << 10
+_SOCKET: Final = "socket to "
 _TOGETHER: Final = ("garbage", "frame")
 
 
@@ -99,10 +101,20 @@ def parts_grown(found: Part, least: float) -> list[tuple[str, int]]:
 
 
 def kinds_grown(found: Part, what: str) -> list[str]:
-    """Return the kinds whose number has grown, as `epoll +200`, the first few."""
+    """Return the kinds whose number has grown, as `epoll +200`, the first few.
+
+    Sockets to many ports of one host are one kind.
+    """
     rows = [row for row in entries(found, "kinds") if words(row, "what") == what]
-    more = [(words(row, "kind"), size(row, "count") - size(row, "count_before")) for row in rows]
-    return [f"{kind} {count:+,}".strip() for kind, count in more if count > 0][:_MOST_KINDS]
+    more = {words(row, "kind"): size(row, "count") - size(row, "count_before") for row in rows}
+    grown = {kind: count for kind, count in more.items() if count > 0}
+    ports = Counter(kind.rpartition(":")[0] for kind in grown)
+    sums: Counter[str] = Counter()
+    for kind, count in grown.items():
+        host = kind.rpartition(":")[0]
+        many = kind.startswith(_SOCKET) and ports[host] >= _MOST_KINDS
+        sums[f"sockets to {host.removeprefix(_SOCKET)}" if many else kind] += count
+    return [f"{kind} {count:+,}".strip() for kind, count in sums.most_common(_MOST_KINDS)]
 
 
 def _c_heap(found: Part, before: str | None) -> list[str]:

@@ -156,7 +156,8 @@ def statements(examination: Examination) -> list[Statement]:
         findings = [
             replace(each, remedy="") if "--native" in each.remedy else each for each in findings
         ]
-    findings.sort(key=lambda each: (not each.matters, -each.size_bytes))
+    # Memory that is free is rather a trace of what was in use than a cause.
+    findings.sort(key=lambda each: (not each.matters, each.remedy == _PINNED, -each.size_bytes))
     if not findings and found:
         findings = [Statement(_NOTHING), *_calm(examination)]
     return found + findings[: _FINDINGS if found else _CAUSES]
@@ -312,12 +313,8 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
 
 
 def _is_lost(row: Part) -> bool:
-    """Whether the objects of a row have references that no object and no call accounts for.
-
-    C code refers to its modules as long as the process lives.
-    """
-    is_module = words(row, "name").endswith(" module")
-    return words(row, "type") in (_NOTHING_REFERS, _HELD) and not is_module
+    """Whether the objects of a row have references that no object and no call accounts for."""
+    return words(row, "type") in (_NOTHING_REFERS, _HELD)
 
 
 def _native(examination: Examination) -> Iterator[Statement]:

@@ -3,6 +3,8 @@
 #include "../facts/facts.h"
 #include "../facts/probes.h"
 
+#include <string.h>
+
 #include "layouts.h"
 #include "sizes.h"
 
@@ -17,6 +19,17 @@ is_measured_as(PyTypeObject *type, PyTypeObject *base)
 
     return method == NULL || method == plus_sizeof_method(base) ||
            !Py_IS_TYPE(method, &PyMethodDescr_Type);
+}
+
+/* True if the class's __sizeof__ adds the bytes of an object that its tp_traverse visits: it would count twice. */
+static bool
+tells_of_another(PyTypeObject *type)
+{
+    PyObject *method = plus_sizeof_method(type);
+
+    return PY_VERSION_HEX >= 0x030C0000 && method != NULL &&
+           Py_IS_TYPE(method, &PyMethodDescr_Type) &&
+           strcmp(((PyDescrObject *)method)->d_type->tp_name, "_io.BytesIO") == 0;
 }
 
 static bool probing;
@@ -54,7 +67,7 @@ measure_of(PyTypeObject *type)
     if (type == &PyCode_Type) { /* its __sizeof__ adds data that debuggers attach */
         return PLUS_ITEMS;
     }
-    if (!is_measured_as(type, &PyBaseObject_Type)) {
+    if (!is_measured_as(type, &PyBaseObject_Type) && !tells_of_another(type)) {
         return PLUS_TOLD;
     }
     return type->tp_itemsize > 0 ? PLUS_ITEMS : PLUS_FIXED;

@@ -87,7 +87,7 @@ def shared_mappings() -> dict[str, int]:
 
 def _peers() -> dict[str, str]:
     """Return the peers of sockets by inode."""
-    found = {}
+    found, ends = {}, {}
     for table in ("tcp", "tcp6", "unix"):
         with suppress(OSError):
             text = os.fsdecode(read_bytes(f"{_PROC}/net/{table}", _MOST_SOCKETS))
@@ -96,13 +96,19 @@ def _peers() -> dict[str, str]:
                 if table == "unix" and len(words) > 6:  # noqa: PLR2004
                     found[words[6]] = "unix socket"
                 elif table != "unix" and len(words) > 9:  # noqa: PLR2004
-                    found[words[9]] = _peer(words[2], words[3])
+                    ends[words[9]] = words[1].rpartition(":")[2], words[2], words[3]
+    listening = {port for port, _, state in ends.values() if state == _LISTENS}
+    for inode, (port, remote, state) in ends.items():
+        if state == _LISTENS:
+            found[inode] = "listening socket"
+        elif port in listening:  # the peer's port is a different one for each connection
+            found[inode] = f"socket accepted at port {int(port, 16)}"
+        else:
+            found[inode] = _peer(remote)
     return found
 
 
-def _peer(remote: str, state: str) -> str:
-    if state == _LISTENS:
-        return "listening socket"
+def _peer(remote: str) -> str:
     address, _, port = remote.rpartition(":")
     parts = [int(address[at : at + 8], 16) for at in range(0, len(address), 8)]
     packed = b"".join(part.to_bytes(4, sys.byteorder) for part in parts)

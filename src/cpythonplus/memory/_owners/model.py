@@ -114,7 +114,8 @@ class Counted(Data):
 
     what: `descriptors`; `threads`, those that Python has started, by function; `exit_callbacks`, of
     `atexit`; `interned`, strings; or `shared`, mappings of shared memory. kind: as `epoll`, `pipe`,
-    `socket to 10.0.0.7:5432`, `files in /tmp`, `/dev/shm/psm_*`, `worker()`.
+    `socket to 10.0.0.7:5432`, `socket accepted at port 8000`, `files in /tmp`, `/dev/shm/psm_*`,
+    `worker()`.
     """
 
     what: str

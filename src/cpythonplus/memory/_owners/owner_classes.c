@@ -3,7 +3,6 @@
 #include "../../_base/rows.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "../../_base/memory/copy_memory.h"
 #include "../binding.h"
@@ -26,18 +25,6 @@ struct class_row {
     bool is_native;
     struct plus_record_table groups;
 };
-
-/* True for a class of C code, or one derived from it, whose instances are compared by identity: it may have memory that
- * only C code knows. made: a class that was made by a class statement. */
-static bool
-is_native(const PyTypeObject *type, const PyTypeObject *made)
-{
-    while (type != NULL && type->tp_dealloc == made->tp_dealloc) {
-        type = type->tp_base;
-    }
-    return type != NULL && strchr(type->tp_name, '.') != NULL &&
-           type->tp_hash == PyBaseObject_Type.tp_hash;
-}
 
 static int64_t
 rank_of(const struct class_row *row)
@@ -119,9 +106,8 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
     struct class_row *rows = plus_calloc(TYPES, sizeof *rows);
     size_t count = 0;
     PyObject *list = PyList_New(0);
-    PyObject *made = PyErr_NewException("builtins.made", NULL, NULL);
 
-    if (rows == NULL || made == NULL || plus_class_sums(owners, &sums) < 0) {
+    if (rows == NULL || plus_class_sums(owners, &sums) < 0) {
         PyErr_NoMemory();
         Py_CLEAR(list);
     }
@@ -133,7 +119,7 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
                                 .bytes = sum->bytes,
                                 .objects_before = before != NULL ? before->objects : 0,
                                 .bytes_before = before != NULL ? before->bytes : 0,
-                                .is_native = is_native(sum->type, (PyTypeObject *)made),
+                                .is_native = plus_is_class_of_c_code(sum->type),
                                 .groups = PLUS_RECORD_TABLE(struct group)};
         uint64_t more = row.bytes > row.bytes_before ? row.bytes - row.bytes_before : 0;
         bool several = mark != NULL && row.objects >= row.objects_before + FEW;
@@ -155,7 +141,6 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
     for (size_t i = 0; i < count && list != NULL; i++) {
         plus_append_row(&list, class_as_dict(owners, &rows[i]));
     }
-    Py_XDECREF(made);
     plus_record_table_clear(&sums);
     plus_free(rows);
     return list;

@@ -218,8 +218,10 @@ look_at(struct plus_owners_search *it, struct tasks *tasks, struct task task)
     }
     for (size_t i = owners->first_child[task.node]; i < owners->first_child[task.node + 1]; i++) {
         uint32_t child = owners->child[i];
+        /* In a module one name may have lost more than another has grown. */
         if ((int64_t)owners->reached_bytes[child] >= it->least &&
-            amount_of(it, child) >= it->least && (task.node != 0 || !is_told_together(it, child))) {
+            (amount_of(it, child) >= it->least || plus_reach_is_namespace(owners, child)) &&
+            (task.node != 0 || !is_told_together(it, child))) {
             bool goes_on = large == 1 && !names;
             struct task next = {child, goes_on ? task.chain : child, goes_on ? task.length + 1 : 0};
             if (push(tasks, next) < 0) {

@@ -59,7 +59,7 @@ work(void *arg)
 
     if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
         plus_keepers_connect_subclasses(&graph) < 0 || plus_keepers_find(&graph) < 0 ||
-        plus_heap_graph_finish(&graph) < 0 ||
+        plus_parts_connect(&graph) < 0 || plus_heap_graph_finish(&graph) < 0 ||
         plus_left_find(&graph, &order->arenas, order->is_glibc) < 0 ||
         plus_reach_find(&owners, &graph, &order->arenas) < 0 ||
         (order->mark >= 0 && write_mark(&owners, order->mark) < 0)) {

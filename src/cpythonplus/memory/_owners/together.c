@@ -167,6 +167,18 @@ plus_together_code(PyObject *op, const char **in)
     return PyCode_Check(of) ? of : NULL;
 }
 
+/* True for a module of sys.modules, which has names and is told by them.  C code may refer to it, too. */
+static bool
+is_imported(const struct plus_heap_graph *graph, uint32_t node)
+{
+    for (size_t i = 0; i < graph->modules && PyModule_Check(graph->objects[node]); i++) {
+        if (graph->roots.nodes[i] == node) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int
 count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_record_table *table)
 {
@@ -175,7 +187,8 @@ count_held(const struct plus_reach *owners, uint64_t most_bytes, struct plus_rec
 
     for (size_t i = graph->named; i < graph->held && status == 0; i++) {
         uint32_t node = graph->roots.nodes[i];
-        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < most_bytes) {
+        if (owners->parent[node] == PLUS_NO_NODE && owners->reached_bytes[node] < most_bytes &&
+            !is_imported(graph, node)) {
             int distance;
             const char *in;
             PyObject *of = stands_for(graph->objects[node], &in, &distance);
@@ -225,6 +238,9 @@ count_left(const struct plus_reach *owners, struct plus_record_table *table)
 
     for (size_t at = 0; (left = plus_record_table_next(&owners->graph->left, &at)) != NULL;) {
         const struct plus_left *head = plus_left_head(left);
+        if (head->node != 0) {
+            continue;
+        }
         struct plus_together *row = get(table, (PyObject *)head->type, OF_LEFT);
         if (row == NULL) {
             return -ENOMEM;
