@@ -2,8 +2,8 @@
  * from the first chunk leads to the end of the heap, or the layout is not that of glibc.
  *
  * A block that malloc maps by itself is a chunk of whole pages with a flag, at the beginning of a page.  The kernel joins
- * neighbouring mappings, so each page that is there may begin one.  pagemap tells which are there: a read would make a
- * page of one that is not.
+ * neighbouring mappings, so each page in memory may begin one.  pagemap tells which are: a read would make a page of one
+ * that is not there, and fetch one from the swap.
  *
  * Rejected: looking at each multiple of 16.  A freed chunk that was merged with the one in front of it still looks like
  * an object. */
@@ -90,7 +90,7 @@ visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
 }
 
 #define PAGES 512
-#define IS_THERE (UINT64_C(3) << 62) /* in memory, or in the swap */
+#define IN_MEMORY (UINT64_C(1) << 63)
 
 /* A block that is visited may lie within another, whose content looks like a chunk. */
 static void
@@ -106,7 +106,7 @@ visit_mapped_blocks(uintptr_t start, uintptr_t end, struct visiting *it)
         if (number == 0 && pread(it->pages, states, sizeof states, offset) <= 0) {
             return;
         }
-        uintptr_t word = (states[number] & IS_THERE) == 0 ? 0 : word_at(at + sizeof at);
+        uintptr_t word = (states[number] & IN_MEMORY) == 0 ? 0 : word_at(at + sizeof at);
         uintptr_t bytes = word & ~FLAGS;
 
         if ((word & FLAGS) == MAPPED && word_at(at) == 0 && bytes % page == 0 &&
