@@ -1,4 +1,4 @@
-"""The stalls of the GIL: which line kept it for long while others waited."""
+"""Stalls: which line kept the GIL or a lock for long while others waited."""
 
 import sys
 from collections import deque
@@ -19,13 +19,15 @@ untold: "deque[Stall]" = deque(maxlen=_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Stall(Data):
-    """One hold of the GIL that was too long, while other threads waited.
+    """One hold of the GIL, or of a lock, for which another thread waited too long.
 
     ended_s: when it ended, in seconds since 1970.  thread, ident, native_id: of the thread that had
-    the GIL.  hold_ns: how long it had it.  waiters: how many threads waited at the end.  waited_ns:
-    how long all of them together waited during the hold.  kind: "C" for a call of C code, or a
-    collection in it, which do not let the GIL go; "atomic" for an atomic section.  stack: of the
-    thread when it let go, outermost first; at most 24 functions.
+    the GIL or the lock.  hold_ns: how long it had it; of a lock that nobody wanted at first, from
+    when another thread wanted it.  waiters: how many threads waited at the end.  waited_ns: how
+    long all of them together waited: for the GIL during the hold, for a lock since their waits
+    began.  kind: "C" for a call of C code, or a collection in it, which do not let the GIL go;
+    "atomic" for an atomic section; "lock" for a lock.  stack: of the thread when it let go,
+    outermost first; at most 24 functions.  made_at: the line that made the lock, if it is known.
     """
 
     ended_s: float
@@ -37,6 +39,7 @@ class Stall(Data):
     waited_ns: int
     kind: str
     stack: tuple[Place, ...]
+    made_at: Place | None = None
 
     @property
     def at(self) -> Place:
@@ -45,10 +48,14 @@ class Stall(Data):
 
     def __str__(self) -> str:
         """Return it in one line, without the outer part of a long stack."""
-        what = "an atomic section" if self.kind == "atomic" else "C code"
         who = f"{self.waiters} waited for {duration(self.waited_ns)} together"
         calls = " < ".join(f"{each} in {each.function}" for each in self.stack[: -_SHOWN - 1 : -1])
-        return f"{self.thread}: {what} kept the GIL for {duration(self.hold_ns)}; {who}; at {calls}"
+        return f"{self.thread}: {self._what()} for {duration(self.hold_ns)}; {who}; at {calls}"
+
+    def _what(self) -> str:
+        if self.kind == "lock":
+            return "had a lock" + (f" made at {self.made_at}" if self.made_at else "")
+        return ("an atomic section" if self.kind == "atomic" else "C code") + " kept the GIL"
 
 
 _SHOWN = 6
@@ -77,10 +84,11 @@ def take() -> None:
             hold_ns=hold_ns,
             waiters=waiters,
             waited_ns=waited_ns,
-            kind="atomic" if atomic else "C",
+            kind=kind,
             stack=tuple(Place(*each) for each in stack),
+            made_at=Place(*made_at) if made_at else None,
         )
-        for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, atomic, stack in raw
+        for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, kind, stack, made_at in raw
     ]
     _kept.extend(new)
     untold.extend(new)
