@@ -14,6 +14,7 @@ from cpythonplus._base.data import Place
 from cpythonplus._base.text.sizes import duration
 from cpythonplus._base.text.visible import visible
 from cpythonplus.gil._background import Background, write
+from cpythonplus.gil._late_loops import LateLoops
 from cpythonplus.gil._stalls import Stall, forget, take, untold
 
 __all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
@@ -35,6 +36,7 @@ def watch_stalls(limit_ms: float = LIMIT_MS, tell: Callable[[str], object] | Non
     if not _native.gil_watch_stalls(int(limit_ms * 1000), int(max(LASTING_S * 1000, limit_ms))):
         return False
     _watch.tell = tell or _write
+    _watch.loops.set_limit(limit_ms)
     _watch.begin()
     return True
 
@@ -44,6 +46,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] = _write
+        self.loops = LateLoops()
         self._begun = False
         self._background = Background("cpythonplus stalls", _TURN_S, self._look)
         self._told: dict[Place, float] = {}
@@ -66,10 +69,13 @@ class _Watch:
     def end(self) -> None:
         """Tell at the exit what is left."""
         self._background.stop()
+        self.loops.stop()
         self._look(last=True)
 
     def _look(self, *, last: bool = False) -> None:
         take()
+        if not last:
+            self.loops.find()
         now_s = monotonic()
         while untold:
             each = untold.popleft()

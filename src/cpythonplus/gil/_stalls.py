@@ -9,7 +9,7 @@ from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
 from cpythonplus._base.text.sizes import duration
 
-__all__ = ["Stall", "forget", "stalls", "take", "untold"]
+__all__ = ["Stall", "forget", "note", "stalls", "take", "thread_names", "untold"]
 
 _KEPT = 1000
 _kept: "deque[Stall]" = deque(maxlen=_KEPT)
@@ -19,15 +19,17 @@ untold: "deque[Stall]" = deque(maxlen=_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Stall(Data):
-    """One hold of the GIL, or of a lock, for which another thread waited too long.
+    """One hold of the GIL or of a lock for which another thread waited too long, or a late loop.
 
     ended_s: when it ended, in seconds since 1970.  thread, ident, native_id: of the thread that had
     the GIL or the lock.  hold_ns: how long it had it; of a lock that nobody wanted at first, from
     when another thread wanted it.  waiters: how many threads waited at the end.  waited_ns: how
     long all of them together waited: for the GIL during the hold, for a lock since their waits
     began.  kind: "C" for a call of C code, or a collection in it, which do not let the GIL go;
-    "atomic" for an atomic section; "lock" for a lock.  stack: of the thread when it let go,
-    outermost first; at most 24 functions.  made_at: the line that made the lock, if it is known.
+    "atomic" for an atomic section; "lock" for a lock; "loop" for an event loop of asyncio that was
+    late by hold_ns at least, while its thread did not keep the GIL.  stack: of the thread when it
+    let go, outermost first; at most 24 functions; of a loop: of its callback, while it was late.
+    made_at: the line that made the lock, if it is known.
     """
 
     ended_s: float
@@ -48,13 +50,17 @@ class Stall(Data):
 
     def __str__(self) -> str:
         """Return it in one line, without the outer part of a long stack."""
-        who = f"{self.waiters} waited for {duration(self.waited_ns)} together"
+        who = f"; {self.waiters} waited for {duration(self.waited_ns)} together"
+        if self.kind == "loop":
+            who = f", in {self.stack[0].function}"
         calls = " < ".join(f"{each} in {each.function}" for each in self.stack[: -_SHOWN - 1 : -1])
-        return f"{self.thread}: {self._what()} for {duration(self.hold_ns)}; {who}; at {calls}"
+        return f"{self.thread}: {self._what()} for {duration(self.hold_ns)}{who}; at {calls}"
 
     def _what(self) -> str:
         if self.kind == "lock":
             return "had a lock" + (f" made at {self.made_at}" if self.made_at else "")
+        if self.kind == "loop":
+            return "its event loop waited for a callback"
         return ("an atomic section" if self.kind == "atomic" else "C code") + " kept the GIL"
 
 
@@ -73,12 +79,12 @@ def stalls() -> list[Stall]:
 def take() -> None:
     """Take over the stalls that were recorded since the last call."""
     raw, _ = _native.gil_take_stalls()
-    names = _names() if raw else {}
+    names = thread_names() if raw else {}
     now_ns = time_ns()
     new = [
         Stall(
             ended_s=(now_ns - ago_ns) / 1e9,
-            thread=names.get(native_id) or f"thread {native_id}",
+            thread=names.get(native_id, f"thread {native_id}"),
             ident=ident,
             native_id=native_id,
             hold_ns=hold_ns,
@@ -90,6 +96,11 @@ def take() -> None:
         )
         for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, kind, stack, made_at in raw
     ]
+    note(*new)
+
+
+def note(*new: Stall) -> None:
+    """Add stalls."""
     _kept.extend(new)
     untold.extend(new)
 
@@ -100,7 +111,7 @@ def forget() -> None:
     untold.clear()
 
 
-def _names() -> dict[int, str]:
+def thread_names() -> dict[int, str]:
     """Return the names of the threads by the kernel's number, without a lock of `threading`.
 
     The ident of a thread that has ended may be another one's by now.
