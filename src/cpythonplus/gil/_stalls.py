@@ -9,7 +9,7 @@ from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
 from cpythonplus._base.text.sizes import duration
 
-__all__ = ["Stall", "forget", "note", "stalls", "take", "thread_names", "untold"]
+__all__ = ["Stall", "forget", "lately", "note", "stalls", "take", "thread_names", "untold"]
 
 _KEPT = 1000
 _kept: "deque[Stall]" = deque(maxlen=_KEPT)
@@ -54,9 +54,11 @@ class Stall(Data):
         if self.kind == "loop":
             who = f", in {self.stack[0].function}"
         calls = " < ".join(f"{each} in {each.function}" for each in self.stack[: -_SHOWN - 1 : -1])
-        return f"{self.thread}: {self._what()} for {duration(self.hold_ns)}{who}; at {calls}"
+        return f"{self.thread}: {self.what} for {duration(self.hold_ns)}{who}; at {calls}"
 
-    def _what(self) -> str:
+    @property
+    def what(self) -> str:
+        """Return what was kept from others, in words."""
         if self.kind == "lock":
             return "had a lock" + (f" made at {self.made_at}" if self.made_at else "")
         if self.kind == "loop":
@@ -74,6 +76,20 @@ def stalls() -> list[Stall]:
     """
     take()
     return list(_kept)
+
+
+def lately(seconds: float) -> list[tuple[Stall, int, int]]:
+    """Return the longest stall of each place in the last `seconds`, their number and their sum."""
+    take()
+    oldest_s, found = time_ns() / 1e9 - seconds, dict[tuple[str, Place], list[Stall]]()
+    for each in list(_kept):
+        if each.ended_s >= oldest_s:
+            found.setdefault((each.kind, each.at), []).append(each)
+    rows = [
+        (max(of, key=lambda each: each.hold_ns), len(of), sum(each.hold_ns for each in of))
+        for of in found.values()
+    ]
+    return sorted(rows, key=lambda row: -row[2])
 
 
 def take() -> None:
