@@ -37,6 +37,17 @@
 
 #include <errno.h>
 
+/* A tick is 66 us long, and the word of a tick comes again after 78 hours.  A lock that was never taken while threads
+ * waited has an old tick, so a coincidence may make its hold too short, never too long.  A time of 64 bits would make
+ * each lock larger by 16 bytes. */
+#define TICK_SHIFT 16
+
+static uint32_t
+tick_of(uint64_t ns)
+{
+    return (uint32_t)(ns >> TICK_SHIFT);
+}
+
 void (*plus_lock_stalled)(const struct plus_lock *lock, const struct plus_lock_stall *stall);
 
 void
@@ -44,7 +55,7 @@ plus_lock_init(struct plus_lock *lock)
 {
     atomic_init(&lock->word, 0);
     atomic_init(&lock->owner, 0);
-    lock->taken_ns = 0;
+    lock->taken = 0;
     plus_waitq_init(&lock->queue);
 }
 
@@ -77,7 +88,7 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
                                                     memory_order_acquire, memory_order_relaxed));
     atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
     if (plus_sched_stall_ns() != UINT64_MAX) {
-        lock->taken_ns = plus_now_ns();
+        lock->taken = tick_of(plus_now_ns());
     }
     return true;
 }
@@ -104,12 +115,13 @@ static bool
 is_stall(const struct plus_lock *lock, uint64_t now, struct plus_lock_stall *stall)
 {
     const struct plus_waiter *first = lock->queue.head;
-    uint64_t since = first->start_ns > lock->taken_ns ? first->start_ns : lock->taken_ns;
+    uint64_t waited_ns = now - first->start_ns;
+    uint64_t held_ns = (uint64_t)(tick_of(now) - lock->taken) << TICK_SHIFT;
 
-    if (now - first->start_ns < plus_sched_stall_ns() || plus_lock_stalled == NULL) {
+    if (waited_ns < plus_sched_stall_ns() || plus_lock_stalled == NULL) {
         return false;
     }
-    *stall = (struct plus_lock_stall){.hold_ns = now - since};
+    *stall = (struct plus_lock_stall){.hold_ns = held_ns < waited_ns ? held_ns : waited_ns};
     for (const struct plus_waiter *each = first; each != NULL; each = each->next) {
         stall->waiters++;
         stall->waited_ns += now - each->start_ns;
@@ -125,7 +137,7 @@ hand_over(struct plus_lock *lock, uint64_t now, _Atomic uint32_t **sleeper)
     lock->queue.handed_over_ns = now;
     lock->queue.counts.hand_overs++;
     atomic_store(&lock->owner, first->identity);
-    lock->taken_ns = now;
+    lock->taken = tick_of(now);
     *sleeper = plus_waitq_end(&lock->queue, first, PLUS_WAITER_GRANTED);
     settle(lock);
 }

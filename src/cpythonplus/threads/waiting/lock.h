@@ -26,8 +26,8 @@
 
 struct plus_lock {
     _Atomic uint32_t word;
+    uint32_t taken; /* tick in which it was last taken while threads waited; GIL, or the guard */
     _Atomic uint64_t owner; /* identity, 0 while free; written by the owner, or to hand over */
-    uint64_t taken_ns;      /* when it was last taken while threads waited; GIL, or the guard */
     struct plus_waitq queue;
 };
 
