@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,8 @@ def test_fine_release_of_others():
         in_a_thread(release)
         assert caught
 """
+PLUGIN = "cpythonplus.threads._pytest_plugin"
+ROOT = Path(__file__).resolve().parents[2]
 BAD = {
     "test_two_threads",
     "test_three_locks",
@@ -167,7 +170,7 @@ BAD = {
 def run_pytest(folder: Path, *options: str) -> str:
     file = folder / "test_it.py"
     file.write_text(TESTS, "utf-8")
-    plugins = ["-p", "cpythonplus.threads._pytest_plugin", "-p", "no:cacheprovider"]
+    plugins = ["-p", PLUGIN, "-p", "no:cacheprovider"]
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-rA", "-q", *plugins, *options, file],
         capture_output=True,
@@ -210,11 +213,16 @@ def test_both_lines_are_named(told: str) -> None:
     ]
 
 
+def test_the_entry_point_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["entry-points"]["pytest11"]["cpythonplus-threads"] == PLUGIN
+
+
 def test_nothing_without_the_option(tmp_path: Path) -> None:
     assert names("FAILED", run_pytest(tmp_path)) == set()
 
 
-def test_the_locks_are_threading_s(tmp_path: Path) -> None:
+def test_the_locks_are_threading_s() -> None:
     """They do what those do that they stand for."""
     child = run_child("""
         import threading
