@@ -366,7 +366,20 @@ def memory_seal_record(
 def gil_behind_fork(function: Callable[[], object], /) -> None: ...
 def gil_watch_stalls(limit_us: int, lasting_ms: int, /) -> bool: ...
 def gil_take_stalls() -> tuple[
-    list[tuple[int, int, int, int, int, int, int, tuple[tuple[str, int, str], ...]]], int
+    list[
+        tuple[
+            int,
+            int,
+            int,
+            int,
+            int,
+            int,
+            str,
+            tuple[tuple[str, int, str], ...],
+            tuple[str, int, str] | None,
+        ]
+    ],
+    int,
 ]: ...
 def threads_set_main(ident: int, /) -> None: ...
 def threads_note_lines(code: CodeType | None, /) -> bool: ...

@@ -87,6 +87,35 @@ def test_without_a_terminal_it_prints_once() -> None:
     assert "\x1b" not in result.out
 
 
+STALLS = """\
+import threading, time
+lock = threading.Lock()
+def want():
+    with lock:
+        pass
+def own():
+    with lock:
+        thread.start()
+        time.sleep(0.2)
+thread = threading.Thread(target=want)
+own()
+thread.join()
+print("ready", flush=True)
+input()
+"""
+
+
+def test_stalls_of_the_last_minute() -> None:
+    with listening(*RUNNER, "--stalls", program=STALLS) as process:
+        text = execute([*MODULE, "top", "--interval", "0.2", str(process.pid)]).out
+        result = execute([*MODULE, "top", "--format", "json", str(process.pid)])
+    [stall] = json.loads(result.out)["processes"][0]["stalls"]
+    assert stall["what"] == "had a lock made at <string>:2"
+    assert (stall["file"], stall["line"], stall["function"]) == ("<string>", 7, "own")
+    assert (stall["count"], stall["waiters"]) == (1, 1)
+    assert "  ! stall: <string>:7 in own: 2" in text
+
+
 ASYNC = """\
 import asyncio
 async def sleeper():

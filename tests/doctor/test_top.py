@@ -3,17 +3,21 @@
 import json
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rich.cells import cell_len
 
+from cpythonplus._base.data import Place
 from cpythonplus._cli.top_screen import Screen
 from cpythonplus._doctor.agent import finding
 from cpythonplus._doctor.questions import taken
 from cpythonplus._doctor.top import answering, tables
-from cpythonplus._doctor.top.looking import Process, ProcessRow, TaskRow, ThreadRow
+from cpythonplus._doctor.top.looking import Process, ProcessRow, StallRow, TaskRow, ThreadRow
+from cpythonplus.gil import _stalls
 
 MS = 1_000_000
 
@@ -258,9 +262,12 @@ def test_lines_fit_the_terminal(width: int) -> None:
         thread(waits=10**9, wait_p99_ns=10**13, cpu=64.0, native_id=2**22),
     ]
     task = TaskRow(1, "asyncio", 10**6, "f" * 200, "s" * 200, "file", 1)
-    lines = tables.process_lines([process(rows, "c" * 300, "p" * 300)] * 9, [task], width)
+    stall = StallRow("w" * 100, WIDE_NAME, 10**6, 10**12, 10**11, 99, "f" * 200, 10**6, "g" * 200)
+    busy = replace(process(rows, "c" * 300, "p" * 300), stalls=[stall] * 9)
+    lines = tables.process_lines([busy] * 9, [task], width)
     assert max(map(cell_len, lines)) <= width
     assert any("and 3 more processes" in line for line in lines)
+    assert sum("and 6 more places with stalls" in line for line in lines) == 6
 
 
 def test_a_narrow_terminal_gets_fewer_columns() -> None:
@@ -380,3 +387,32 @@ def test_many_threads_scroll_with_the_choice() -> None:
     shown = screen.picture(top.rows(), 80, 24).plain
     assert "t100" in shown
     assert "t000" not in shown
+
+
+def test_stalls_of_the_last_minute_by_place() -> None:
+    def stall(ago_s: float, line: int, hold_ns: int) -> _stalls.Stall:
+        place = Place("app.py", line, "parse")
+        kept = {"waiters": 2, "waited_ns": 5, "kind": "C", "stack": (place,)}
+        return _stalls.Stall(time.time() - ago_s, "worker", 1, 2, hold_ns, **kept)  # type: ignore[arg-type]
+
+    before = [*_stalls._kept]
+    _stalls._kept.clear()
+    try:
+        _stalls.note(stall(90, 1, 10**9), stall(9, 1, 10**8), stall(8, 2, 3 * 10**8))
+        _stalls.note(stall(5, 1, 4 * 10**8))
+        found = looked(json.loads(json.dumps(answering.top()))).stalls
+    finally:
+        _stalls._kept.clear()
+        _stalls._kept.extend(before)
+        _stalls.untold.clear()
+    kept = "C code kept the GIL"
+    assert found == [
+        StallRow(kept, "worker", 2, 5 * 10**8, 4 * 10**8, 2, "app.py", 1, "parse"),
+        StallRow(kept, "worker", 1, 3 * 10**8, 3 * 10**8, 2, "app.py", 2, "parse"),
+    ]
+    lines = tables.head_lines([replace(process([]), stalls=found)], 200)
+    twice = "2 times in a minute, 500 ms together, longest 400 ms"
+    assert lines[1:] == [
+        f"  ! stall: app.py:1 in parse: {twice}, worker: {kept}",
+        f"  ! stall: app.py:2 in parse: 300 ms, worker: {kept}",
+    ]

@@ -290,3 +290,183 @@ def test_a_hold_that_lasts_is_told_while_it_lasts() -> None:
     """)
     kept = r"thread \d+ has kept the GIL for 0\.\d s, and others wait: "
     assert re.search(kept + r"\S+program\.py:17 \(endless\) < ", child.out)
+
+
+# Each takes a lock that was made in line 1, and holds it until the thread `other` has waited for it
+# for long. The line that is marked is the one that lets go.
+LOCKS = {
+    "held over input and output": """lock = threading.Lock()
+def hold():
+    with lock:  #!
+        keep(lock.acquire, lock.release)
+hold()
+""",
+    "a re-entrant lock": """lock = threading.RLock()
+def inner():
+    with lock:
+        keep(lock.acquire, lock.release)
+def hold():
+    with lock:  #!
+        inner()
+hold()
+""",
+    "of a condition": """lock = threading.Condition(threading.Lock())
+def hold():
+    with lock:  #!
+        keep(lock.acquire, lock.release)
+hold()
+""",
+    "given up in a wait": """lock = threading.Condition(threading.RLock())
+def hold():
+    with lock:
+        keep(lock.acquire, lock.release)
+        lock.wait(0.001)  #!
+hold()
+""",
+    "released by a call": """lock = threading.Lock()
+def hold():
+    lock.acquire()
+    try:
+        keep(lock.acquire, lock.release)
+    finally:
+        lock.release()  #!
+hold()
+""",
+}
+NO_STALLS = {
+    "a lock that is a signal": """lock = threading.Lock()
+lock.acquire()
+def signal():
+    keep(lock.acquire, lambda: None)
+    lock.release()
+thread = threading.Thread(target=signal)
+thread.start()
+thread.join()
+""",
+    "a lock that nobody wants": """lock = threading.Lock()
+with lock:
+    time.sleep(0.2)
+""",
+    "a lock that is tried": """lock = threading.Lock()
+def tries():
+    while not over:
+        assert not lock.acquire(blocking=False)
+        time.sleep(0.001)
+over = []
+thread = threading.Thread(target=tries)
+with lock:
+    thread.start()
+    time.sleep(0.2)
+    over.append(1)
+    thread.join()
+""",
+    "a wait for a notification": """condition = threading.Condition()
+def waits():
+    with condition:
+        ready.set()
+        condition.wait()
+ready = threading.Event()
+thread = threading.Thread(target=waits)
+thread.start()
+ready.wait()
+time.sleep(0.2)
+with condition:
+    condition.notify()
+thread.join()
+""",
+}
+PROGRAM_WITH_LOCKS = """\
+from cpythonplus import threads
+import json, threading, time
+threads.patch()
+from cpythonplus import _native, gil
+
+def keep(acquire, release):
+    def wants():
+        acquire()
+        release()
+    other = threading.Thread(target=wants, name="other")
+    other.start()
+    while not any(each[3] >= 200e6 for each in _native.threads_present_waits()):
+        time.sleep(0.01)
+
+assert _native.gil_watch_stalls(100_000, 60_000)
+began = time.monotonic()
+exec(compile({source!r}, "program", "exec"))
+took_s = time.monotonic() - began
+print(json.dumps([took_s, [each.as_json() for each in gil.stalls()]]))
+"""
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_the_lines_and_the_length_of_a_hold_of_a_lock(name: str) -> None:
+    source = LOCKS[name]
+    child = run_child(PROGRAM_WITH_LOCKS.format(source=source))
+    took_s, [stall] = json.loads(child.out)
+    assert stall["kind"] == "lock"
+    assert stall["thread"] == "MainThread"
+    assert stall["made_at"] == {"file": "program", "line": 1, "function": "<module>"}
+    own = [each for each in stall["stack"] if each["file"] == "program"]
+    assert own[-1]["line"] in marked(source)
+    assert own[-1]["function"] == "hold"
+    assert 200e6 <= stall["hold_ns"] <= took_s * 1e9
+    assert stall["waiters"] == 1
+    assert stall["waited_ns"] == stall["hold_ns"]
+
+
+@pytest.mark.parametrize("name", NO_STALLS)
+def test_waits_that_are_no_stalls_of_a_lock(name: str) -> None:
+    child = run_child(PROGRAM_WITH_LOCKS.format(source=NO_STALLS[name]))
+    assert json.loads(child.out)[1] == []
+
+
+def test_a_queue_of_short_holds_of_a_lock() -> None:
+    """Nobody has the lock for long, and the last thread waits for long."""
+    child = run_child(
+        PROGRAM_WITH_LOCKS.format(
+            source="""lock = threading.Lock()
+def hold():
+    with lock:
+        time.sleep(0.02)
+crowd = [threading.Thread(target=hold) for _ in range(12)]
+with lock:
+    for each in crowd:
+        each.start()
+    while len(_native.threads_present_waits()) < 12:
+        time.sleep(0.001)
+for each in crowd:
+    each.join()
+"""
+        )
+    )
+    found = json.loads(child.out)[1]
+    assert found
+    last = found[-1]
+    assert last["hold_ns"] < last["waited_ns"]
+    assert last["stack"][-1]["line"] == 3
+
+
+def test_a_stall_of_a_lock_is_told_with_both_lines() -> None:
+    child = run_child("""
+        import threading, time
+        from cpythonplus import threads
+        threads.patch()
+        from cpythonplus.gil._stall_watch import watch_stalls
+        watch_stalls(100)
+        lock = threading.Lock()
+        def wants():
+            with lock:
+                pass
+        def has():
+            with lock:
+                other.start()
+                time.sleep(0.3)
+        other = threading.Thread(target=wants)
+        has()
+        other.join()
+    """)
+    assert re.search(
+        r"MainThread: had a lock made at \S+program\.py:7 for [23]\d\d ms;"
+        r" 1 waited for [23]\d\d ms together; at \S+program\.py:12 in has",
+        child.err,
+    ), child.err

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork._board.board import REASONS, Board, BoardFull
+from cpythonplus.prefork._board.board import MOST_PLACES, REASONS, Board, BoardFull
 from cpythonplus.prefork._board.records import Record
 from cpythonplus.prefork._limits.endings import (
     OutOfMemoryKills,
@@ -764,3 +764,39 @@ def test_fork_leaves_the_locks_of_other_threads_behind() -> None:
     assert restarts(board) == {'exit': 1}
     assert board.snapshot().requests == 1
     """)
+
+
+def test_stalls_are_counted_by_line_up_to_a_number_of_lines() -> None:
+    board = Board(1)
+    for line in range(MOST_PLACES + 3):
+        board.count_stall("C", f"app.py:{line}", 5)
+    board.count_stall("C", "app.py:0", 2)
+    board.count_stall("lock", "app.py:0", 2)
+    rows = board.stalls()
+    assert len(rows) == MOST_PLACES + 1
+    assert rows[0] == ("C", "app.py:0", 2, 7)
+    assert rows[-1] == ("other", "other", 4, 17)
+
+
+def test_the_end_of_a_long_path_is_kept() -> None:
+    board = Board(1)
+    for end in ("a.py:7", "a.py:8"):
+        board.count_stall("loop", "/\u65e5" * 200 + end, 5)
+    assert [row.at[-6:] for row in board.stalls()] == ["a.py:7", "a.py:8"]
+
+
+def test_stalls_of_several_processes_are_counted_together() -> None:
+    child = run_program("""
+        board = Board(1)
+        pids = []
+        for _ in range(3):
+            pid = os.fork()
+            if pid == 0:
+                for _ in range(20):
+                    board.count_stall("C", "app.py:1", 1)
+                os._exit(0)
+            pids.append(pid)
+        assert [os.waitpid(pid, 0)[1] for pid in pids] == [0, 0, 0]
+        assert board.stalls() == [("C", "app.py:1", 60, 60)]
+    """)
+    assert child.err == ""

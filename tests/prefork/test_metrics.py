@@ -65,6 +65,19 @@ def test_what_there_is(board: Board) -> None:
         assert found["cpythonplus_worker_restarts_total", reason] == (reason == "killed")
 
 
+def test_stalls_by_line(board: Board) -> None:
+    board.count_stall("lock", 'a"b\\c.py:7', 500_000_000)
+    board.count_stall("C", "app.py:3", 10**9)
+    board.count_stall("C", "app.py:3", 10**9)
+    lines = metrics.render(board, master_pid=os.getpid()).splitlines()
+    assert [line for line in lines if line.startswith("cpythonplus_stall")] == [
+        r'cpythonplus_stalls_total{kind="lock",at="a\"b\\c.py:7"} 1',
+        'cpythonplus_stalls_total{kind="C",at="app.py:3"} 2',
+        r'cpythonplus_stall_seconds_total{kind="lock",at="a\"b\\c.py:7"} 0.5',
+        'cpythonplus_stall_seconds_total{kind="C",at="app.py:3"} 2.0',
+    ]
+
+
 def test_the_form(board: Board) -> None:
     """Each metric has its HELP and TYPE once, in front of its samples; counters end in _total."""
     kinds: dict[str, str] = {}

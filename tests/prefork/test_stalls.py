@@ -46,6 +46,16 @@ def test_a_stall_is_logged_with_its_line(tmp_path: Path, more: tuple[str, ...]) 
         assert "has kept the GIL" not in server.output()
 
 
+def test_stalls_are_counted_in_the_metrics(tmp_path: Path) -> None:
+    with running(tmp_path, *WORDS, "--metrics", "/metrics", app=APP) as server:
+        server.get("/stall")
+        line = r'cpythonplus_stalls_total\{kind="C",at="\S+app\.py:14"\} 1\n'
+        until(lambda: re.search(line, server.get("/metrics")), "the count")
+        time = r'cpythonplus_stall_seconds_total\{kind="C",at="\S+app\.py:14"\} 0\.[1-9]'
+        assert re.search(time, server.get("/metrics"))
+        assert server.stop() == 0, server.output()
+
+
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     with running(tmp_path, *WORDS, "--stalls", "0", app=APP) as server:
         server.get("/stall")

@@ -509,7 +509,7 @@ _DUMP_ON = Option(
 _STALLS = Option(
     "--stalls",
     "limit_ms",
-    "print lines that keep the GIL for MS ms (100) while other threads wait",
+    "print lines that block others for MS ms (100): GIL, lock, event loop",
     "[=MS]",
     milliseconds,
     float,
@@ -578,7 +578,7 @@ FEATURES = (
     ),
     Feature(
         "stalls",
-        "lines that keep the GIL for long while other threads wait are printed",
+        "lines that block other threads or an event loop for long are printed",
         _activate_stalls,
         options=(_STALLS,),
     ),

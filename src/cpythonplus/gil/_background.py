@@ -23,7 +23,8 @@ class Background:
 
     def __init__(self, name: str, turn_s: float, look: Callable[[], object]) -> None:
         """Nothing begins before `start`."""
-        self._name, self._turn_s, self._look = name, turn_s, look
+        self.turn_s = turn_s
+        self._name, self._look = name, look
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -55,7 +56,7 @@ class Background:
         )
 
     def _run(self, over: threading.Event) -> None:
-        while not over.wait(self._turn_s):
+        while not over.wait(self.turn_s):
             self._look()
 
 

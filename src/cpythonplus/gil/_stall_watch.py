@@ -14,6 +14,7 @@ from cpythonplus._base.data import Place
 from cpythonplus._base.text.sizes import duration
 from cpythonplus._base.text.visible import visible
 from cpythonplus.gil._background import Background, write
+from cpythonplus.gil._late_loops import LateLoops
 from cpythonplus.gil._stalls import Stall, forget, take, untold
 
 __all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
@@ -25,16 +26,22 @@ _MINUTE_S = 60.0
 _LINES_A_MINUTE = 10
 
 
-def watch_stalls(limit_ms: float = LIMIT_MS, tell: Callable[[str], object] | None = None) -> bool:
+def watch_stalls(
+    limit_ms: float = LIMIT_MS,
+    tell: Callable[[str], object] | None = None,
+    count: Callable[[Stall], object] | None = None,
+) -> bool:
     """Record holds of the GIL for which a thread has waited `limit_ms` or more, and tell them.
 
-    tell: called with a line, in a thread of its own; default: written to sys.stderr. A hold that
-    has lasted for ten seconds is written to standard error while it goes on. Lasts until the exit.
-    Returns False in a subinterpreter, and if frames cannot be read. A second call changes both.
+    tell: called with a line, in a thread of its own; default: written to sys.stderr. count: called
+    there with each stall. A hold that has lasted for ten seconds is written to standard error while
+    it goes on. Lasts until the exit. Returns False in a subinterpreter, and if frames cannot be
+    read. A second call changes all of it.
     """
     if not _native.gil_watch_stalls(int(limit_ms * 1000), int(max(LASTING_S * 1000, limit_ms))):
         return False
-    _watch.tell = tell or _write
+    _watch.tell, _watch.count = tell or _write, count
+    _watch.loops.set_limit(limit_ms)
     _watch.begin()
     return True
 
@@ -44,6 +51,8 @@ class _Watch:
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] = _write
+        self.count: Callable[[Stall], object] | None = None
+        self.loops = LateLoops()
         self._begun = False
         self._background = Background("cpythonplus stalls", _TURN_S, self._look)
         self._told: dict[Place, float] = {}
@@ -66,13 +75,18 @@ class _Watch:
     def end(self) -> None:
         """Tell at the exit what is left."""
         self._background.stop()
+        self.loops.stop()
         self._look(last=True)
 
     def _look(self, *, last: bool = False) -> None:
         take()
+        if not last:
+            self.loops.find()
         now_s = monotonic()
         while untold:
             each = untold.popleft()
+            if self.count is not None:
+                self.count(each)
             self._untold.setdefault(each.at, []).append(each)
         if now_s - self._minute_s >= _MINUTE_S:
             self._minute_s, self._lines = now_s, 0

@@ -1,4 +1,4 @@
-"""The stalls of the GIL: which line kept it for long while others waited."""
+"""Stalls: which line kept the GIL or a lock for long while others waited."""
 
 import sys
 from collections import deque
@@ -9,7 +9,7 @@ from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
 from cpythonplus._base.text.sizes import duration
 
-__all__ = ["Stall", "forget", "stalls", "take", "untold"]
+__all__ = ["Stall", "forget", "lately", "note", "stalls", "take", "thread_names", "untold"]
 
 _KEPT = 1000
 _kept: "deque[Stall]" = deque(maxlen=_KEPT)
@@ -19,13 +19,17 @@ untold: "deque[Stall]" = deque(maxlen=_KEPT)
 
 @dataclass(frozen=True, slots=True)
 class Stall(Data):
-    """One hold of the GIL that was too long, while other threads waited.
+    """One hold of the GIL or of a lock for which another thread waited too long, or a late loop.
 
     ended_s: when it ended, in seconds since 1970.  thread, ident, native_id: of the thread that had
-    the GIL.  hold_ns: how long it had it.  waiters: how many threads waited at the end.  waited_ns:
-    how long all of them together waited during the hold.  kind: "C" for a call of C code, or a
-    collection in it, which do not let the GIL go; "atomic" for an atomic section.  stack: of the
-    thread when it let go, outermost first; at most 24 functions.
+    the GIL or the lock.  hold_ns: how long it had it; of a lock that nobody wanted at first, from
+    when another thread wanted it.  waiters: how many threads waited at the end.  waited_ns: how
+    long all of them together waited: for the GIL during the hold, for a lock since their waits
+    began.  kind: "C" for a call of C code, or a collection in it, which do not let the GIL go;
+    "atomic" for an atomic section; "lock" for a lock; "loop" for an event loop of asyncio that was
+    late by hold_ns at least, while its thread did not keep the GIL.  stack: of the thread when it
+    let go, outermost first; at most 24 functions; of a loop: of its callback, while it was late.
+    made_at: the line that made the lock, if it is known.
     """
 
     ended_s: float
@@ -37,6 +41,7 @@ class Stall(Data):
     waited_ns: int
     kind: str
     stack: tuple[Place, ...]
+    made_at: Place | None = None
 
     @property
     def at(self) -> Place:
@@ -45,10 +50,20 @@ class Stall(Data):
 
     def __str__(self) -> str:
         """Return it in one line, without the outer part of a long stack."""
-        what = "an atomic section" if self.kind == "atomic" else "C code"
-        who = f"{self.waiters} waited for {duration(self.waited_ns)} together"
+        who = f"; {self.waiters} waited for {duration(self.waited_ns)} together"
+        if self.kind == "loop":
+            who = f", in {self.stack[0].function}"
         calls = " < ".join(f"{each} in {each.function}" for each in self.stack[: -_SHOWN - 1 : -1])
-        return f"{self.thread}: {what} kept the GIL for {duration(self.hold_ns)}; {who}; at {calls}"
+        return f"{self.thread}: {self.what} for {duration(self.hold_ns)}{who}; at {calls}"
+
+    @property
+    def what(self) -> str:
+        """Return what was kept from others, in words."""
+        if self.kind == "lock":
+            return "had a lock" + (f" made at {self.made_at}" if self.made_at else "")
+        if self.kind == "loop":
+            return "its event loop waited for a callback"
+        return ("an atomic section" if self.kind == "atomic" else "C code") + " kept the GIL"
 
 
 _SHOWN = 6
@@ -63,25 +78,45 @@ def stalls() -> list[Stall]:
     return list(_kept)
 
 
+def lately(seconds: float) -> list[tuple[Stall, int, int]]:
+    """Return the longest stall of each place in the last `seconds`, their number and their sum."""
+    take()
+    oldest_s, found = time_ns() / 1e9 - seconds, dict[tuple[str, Place], list[Stall]]()
+    for each in list(_kept):
+        if each.ended_s >= oldest_s:
+            found.setdefault((each.kind, each.at), []).append(each)
+    rows = [
+        (max(of, key=lambda each: each.hold_ns), len(of), sum(each.hold_ns for each in of))
+        for of in found.values()
+    ]
+    return sorted(rows, key=lambda row: -row[2])
+
+
 def take() -> None:
     """Take over the stalls that were recorded since the last call."""
     raw, _ = _native.gil_take_stalls()
-    names = _names() if raw else {}
+    names = thread_names() if raw else {}
     now_ns = time_ns()
     new = [
         Stall(
             ended_s=(now_ns - ago_ns) / 1e9,
-            thread=names.get(native_id) or f"thread {native_id}",
+            thread=names.get(native_id, f"thread {native_id}"),
             ident=ident,
             native_id=native_id,
             hold_ns=hold_ns,
             waiters=waiters,
             waited_ns=waited_ns,
-            kind="atomic" if atomic else "C",
+            kind=kind,
             stack=tuple(Place(*each) for each in stack),
+            made_at=Place(*made_at) if made_at else None,
         )
-        for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, atomic, stack in raw
+        for ago_ns, ident, native_id, hold_ns, waited_ns, waiters, kind, stack, made_at in raw
     ]
+    note(*new)
+
+
+def note(*new: Stall) -> None:
+    """Add stalls."""
     _kept.extend(new)
     untold.extend(new)
 
@@ -92,7 +127,7 @@ def forget() -> None:
     untold.clear()
 
 
-def _names() -> dict[int, str]:
+def thread_names() -> dict[int, str]:
     """Return the names of the threads by the kernel's number, without a lock of `threading`.
 
     The ident of a thread that has ended may be another one's by now.

@@ -10,6 +10,13 @@ extern PyMethodDef plus_gil_methods[];
 
 extern PyMethodDef plus_stalls_methods[];
 
+struct plus_stall;
+
+/* Records the stall of a lock that the calling thread has released; made_by: the code whose instruction at byte
+ * made_at made the lock, or NULL.  Called with the GIL; in a subinterpreter it does nothing. */
+void
+plus_stalls_note_lock(const struct plus_stall *stall, PyObject *made_by, int made_at);
+
 /* Adds `atomic`; each interpreter has its own.  Returns 0, or -1 with an exception. */
 int
 plus_atomic_init(PyObject *module);

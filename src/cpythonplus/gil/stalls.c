@@ -1,6 +1,8 @@
-/* The stalls of the GIL, with the stack of the thread that had it.
+/* The stalls of the GIL and of locks, with the stack of the thread that had them.
  *
- * A record is written by the thread that gives the GIL up, inside of its release, while the GIL's mutex keeps others from
+ * A record of a lock is written by the thread that has just released it, with the GIL.
+ *
+ * One of the GIL is written by the thread that gives the GIL up, inside of its release, while the GIL's mutex keeps others from
  * taking it.  So it may read its own frames and take references to their code, as with the GIL; it must not give one back,
  * or make an object.  Records are taken out by threads that have the GIL.  There is room for RECORDS; more are counted.
  *
@@ -40,6 +42,8 @@ struct record {
     uint64_t ended_ns;
     unsigned long ident;
     pid_t native_id;
+    struct position made; /* the line that made the lock; code NULL: it is not known */
+    bool of_lock;
     size_t frames;
     struct position frame[FRAMES]; /* innermost first */
 };
@@ -134,15 +138,13 @@ use_sample(struct record *record)
     record->frames = common;
 }
 
-static void
-note_ended(const struct plus_thread *holder, const struct plus_stall *stall)
+/* Begins a record with the stack; NULL: there is no room.  tstate: NULL if the thread ends with this release. */
+static struct record *
+new_record(const struct plus_thread *holder, const struct plus_stall *stall, PyThreadState *tstate)
 {
-    /* NULL if the thread ends with this release. */
-    PyThreadState *tstate = PyGILState_GetThisThreadState();
-
     if (recorded == RECORDS) {
         lost++;
-        return;
+        return NULL;
     }
     struct record *record = &records[recorded++];
     *record = (struct record){
@@ -154,9 +156,33 @@ note_ended(const struct plus_thread *holder, const struct plus_stall *stall)
     if (tstate != NULL && is_of_main_interpreter(tstate)) {
         struct plus_frames frames = plus_frames_of_thread(tstate);
         plus_frames_each(&frames, add_frame, record);
-        if (stall->sampled) {
-            use_sample(record);
-        }
+    }
+    return record;
+}
+
+static void
+note_ended(const struct plus_thread *holder, const struct plus_stall *stall)
+{
+    struct record *record = new_record(holder, stall, PyGILState_GetThisThreadState());
+
+    if (record != NULL && stall->sampled) {
+        use_sample(record);
+    }
+}
+
+void
+plus_stalls_note_lock(const struct plus_stall *stall, PyObject *made_by, int made_at)
+{
+    PyThreadState *tstate = PyThreadState_Get();
+    struct plus_thread *self = plus_thread_try_self();
+
+    if (self == NULL || !is_of_main_interpreter(tstate)) {
+        return;
+    }
+    struct record *record = new_record(self, stall, tstate);
+    if (record != NULL) {
+        record->of_lock = true;
+        record->made = (struct position){(PyCodeObject *)Py_XNewRef(made_by), made_at};
     }
 }
 
@@ -266,15 +292,19 @@ gil_watch_stalls(PyObject *module, PyObject *args)
 }
 
 static PyObject *
+place_of(const struct position *at)
+{
+    return Py_BuildValue("(OiO)", at->code->co_filename, plus_frames_line(at->code, at->offset),
+                         at->code->co_qualname);
+}
+
+static PyObject *
 stack_of(const struct record *record)
 {
     PyObject *stack = PyTuple_New((Py_ssize_t)record->frames);
 
     for (size_t i = 0; stack != NULL && i < record->frames; i++) {
-        const struct position *at = &record->frame[record->frames - 1u - i];
-        PyObject *place =
-            Py_BuildValue("(OiO)", at->code->co_filename, plus_frames_line(at->code, at->offset),
-                          at->code->co_qualname);
+        PyObject *place = place_of(&record->frame[record->frames - 1u - i]);
         if (place == NULL) {
             Py_CLEAR(stack);
             break;
@@ -282,6 +312,24 @@ stack_of(const struct record *record)
         PyTuple_SET_ITEM(stack, (Py_ssize_t)i, place);
     }
     return stack;
+}
+
+static PyObject *
+stall_of(const struct record *record, uint64_t now)
+{
+    PyObject *stack = stack_of(record);
+    PyObject *made = record->made.code != NULL ? place_of(&record->made) : Py_NewRef(Py_None);
+    const char *kind = record->of_lock ? "lock" : record->stall.atomic ? "atomic" : "C";
+
+    if (stack == NULL || made == NULL) {
+        Py_XDECREF(stack);
+        Py_XDECREF(made);
+        return NULL;
+    }
+    return Py_BuildValue("(KkiKKIsNN)", (unsigned long long)(now - record->ended_ns), record->ident,
+                         (int)record->native_id, (unsigned long long)record->stall.hold_ns,
+                         (unsigned long long)record->stall.waited_ns,
+                         (unsigned)record->stall.waiters, kind, stack, made);
 }
 
 static PyObject *
@@ -305,16 +353,7 @@ gil_take_stalls(PyObject *module, PyObject *ignored)
     uint64_t now = plus_now_ns();
     list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        const struct record *record = &taken[i];
-        PyObject *stack = stack_of(record);
-        PyObject *item =
-            stack == NULL
-                ? NULL
-                : Py_BuildValue("(KkiKKIiN)", (unsigned long long)(now - record->ended_ns),
-                                record->ident, (int)record->native_id,
-                                (unsigned long long)record->stall.hold_ns,
-                                (unsigned long long)record->stall.waited_ns,
-                                (unsigned)record->stall.waiters, (int)record->stall.atomic, stack);
+        PyObject *item = stall_of(&taken[i], now);
         if (item == NULL || PyList_Append(list, item) < 0) {
             Py_CLEAR(list);
         }
@@ -324,6 +363,7 @@ gil_take_stalls(PyObject *module, PyObject *ignored)
         for (size_t j = 0; j < taken[i].frames; j++) {
             Py_DECREF(taken[i].frame[j].code);
         }
+        Py_XDECREF(taken[i].made.code);
     }
     free(taken);
     return list == NULL ? NULL : Py_BuildValue("(Nn)", list, (Py_ssize_t)were_lost);

@@ -50,14 +50,21 @@ def rehearse_gil() -> None:
         gil.uninstall()
 
 
-def watch_stalls(limit_ms: int, tell: Callable[[str], object]) -> None:
-    """Tell which lines keep a GIL that is scheduled for so long while others wait; 0: never."""
+def watch_stalls(
+    limit_ms: int, tell: Callable[[str], object], count: Callable[[str, str, int], object]
+) -> None:
+    """Tell which lines keep a GIL that is scheduled for so long while others wait; 0: never.
+
+    count: called for each of them with its kind, its line and its length in nanoseconds.
+    """
     from cpythonplus import gil
 
     if limit_ms and gil.active():
         from cpythonplus.gil import _stall_watch
 
-        _stall_watch.watch_stalls(limit_ms, tell)
+        _stall_watch.watch_stalls(
+            limit_ms, tell, lambda stall: count(stall.kind, str(stall.at), stall.hold_ns)
+        )
 
 
 def use_native_locks(*, wanted: bool = True) -> str:

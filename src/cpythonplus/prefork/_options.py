@@ -209,7 +209,7 @@ class Options:
     )
     threads: bool = _option("Use the native locks and queues.", _switch, default=True)
     stalls: int = _option(
-        "Log the lines that keep the GIL for MS milliseconds or more while others wait; 0: never.",
+        "Log lines that block others for MS milliseconds: GIL, lock, event loop; 0: never.",
         _count,
         "MS",
         default=100,

@@ -19,7 +19,7 @@ from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodTy
 from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
 
-__all__ = ["Deadlock", "Wait", "Waits", "waits"]
+__all__ = ["Deadlock", "Wait", "Waits", "is_own", "place_of", "waits"]
 
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
@@ -427,7 +427,7 @@ def _wait(
         kind="Lock" if kind == "lock" else kind,  # the name of the type before 3.13
         method=each.method,
         at=_own_line(frames),
-        stack=tuple(_place(frame) for frame in reversed(frames)),
+        stack=tuple(place_of(frame) for frame in reversed(frames)),
         made_at=_made_at(each.what),
         waited_ns=each.waited_ns,
         timed=each.timed,
@@ -447,20 +447,23 @@ def _made_at(what: object) -> Place | None:
     return None if raw is None else Place(*raw)
 
 
-def _place(frame: FrameType) -> Place:
+def place_of(frame: FrameType) -> Place:
+    """Return the line that a frame executes."""
     code = frame.f_code
     return Place(code.co_filename, frame.f_lineno or 0, code.co_qualname)
 
 
 def _own_line(frames: list[FrameType]) -> Place:
     """Return the innermost line outside of the standard library and this package."""
-    for frame in frames:
-        file = frame.f_code.co_filename
-        if not file.startswith(("<frozen", _PACKAGE)) and (
-            not file.startswith(_LIBRARY) or "-packages" in file
-        ):
-            return _place(frame)
-    return _place(frames[0])
+    return place_of(next(filter(is_own, frames), frames[0]))
+
+
+def is_own(frame: FrameType) -> bool:
+    """Whether it is of neither the standard library nor this package."""
+    file = frame.f_code.co_filename
+    return not file.startswith(("<frozen", _PACKAGE)) and (
+        not file.startswith(_LIBRARY) or "-packages" in file
+    )
 
 
 def _frames(frame: FrameType | None) -> Iterator[FrameType]:

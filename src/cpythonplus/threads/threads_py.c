@@ -4,6 +4,8 @@
 #include "../_base/process/fork.h"
 #include "../_base/raise.h"
 #include "../_interp/facts/facts.h"
+#include "../gil/binding.h"
+#include "../gil/scheduler/sched.h"
 #include "locks/barrier_py.h"
 #include "locks/lock_py.h"
 #include "maker.h"
@@ -63,6 +65,18 @@ line_of(PyObject *module, PyObject *op)
                          code->co_qualname);
 }
 
+static void
+note_stall(const struct plus_lock *lock, const struct plus_lock_stall *stall)
+{
+    /* A lock of this room follows the head of its object. */
+    const plus_lock_object *object = (const plus_lock_object *)((const PyObject *)lock - 1);
+
+    plus_stalls_note_lock(&(struct plus_stall){.hold_ns = stall->hold_ns,
+                                               .waited_ns = stall->waited_ns,
+                                               .waiters = stall->waiters},
+                          object->maker.code, object->maker.offset);
+}
+
 static PyMethodDef methods[] = {
     {"threads_note_lines", note_lines, METH_O,
      PyDoc_STR(
@@ -92,6 +106,7 @@ plus_threads_exec(PyObject *module)
     if (PyModule_AddFunctions(module, methods) < 0) {
         return -1;
     }
+    plus_lock_stalled = note_stall;
     int rc = plus_fork_register(&fork_hooks);
     if (rc < 0) {
         plus_raise_errno("pthread_atfork", -rc);

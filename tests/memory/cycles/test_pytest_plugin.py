@@ -792,7 +792,7 @@ def test_being_installed_costs_nothing() -> None:
 @pytest.mark.any_version
 def test_the_entry_point_is_there() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"cpythonplus": PLUGIN}
+    assert project["entry-points"]["pytest11"]["cpythonplus"] == PLUGIN
     assert import_module(PLUGIN) is pytest_plugin
 
 

@@ -19,6 +19,8 @@ __all__ = ["stack", "tasklets", "top"]
 
 Json = dict[str, object]
 _DEEPEST = 200
+_MINUTE_S = 60.0
+_MOST_STALLS = 20
 _MODULES = {"asyncio": "asyncio", "tasklets": "cpythonplus.tasklets"}
 """Modules whose tasks a view can show."""
 
@@ -29,7 +31,7 @@ def top() -> Json:
     threads: [ident, native id or 0, name, number in `functions`, line]. functions: [name, file].
     gil: [serial, ident, native id, level, whether it holds the GIL, or did before this answer, ns
     for which it awaits it, serial of the owner of the lock that it waits for, ns waited, ns held,
-    waits, [ns, waits of at most so many ns, ...]].
+    waits, [ns, waits of at most so many ns, ...]]. stalls: those of the last minute, by their line.
     """
     own = get_ident()
     threading = sys.modules.get("threading")
@@ -50,8 +52,29 @@ def top() -> Json:
         if _native.gil_active()
         else None,
         "collections": [each["collections"] for each in gc.get_stats()],
+        "stalls": _stalls(),
         "modules": [name for name, module in _MODULES.items() if module in sys.modules],
     }
+
+
+def _stalls() -> list[Json]:
+    """Return the places with the longest stalls in sum; none if stalls are not recorded."""
+    recording = sys.modules.get("cpythonplus.gil._stalls")
+    rows = recording.lately(_MINUTE_S)[:_MOST_STALLS] if recording else []
+    return [
+        {
+            "what": longest.what,
+            "thread": longest.thread,
+            "count": count,
+            "total_ns": total_ns,
+            "longest_ns": longest.hold_ns,
+            "waiters": longest.waiters,
+            "file": longest.at.file,
+            "line": longest.at.line,
+            "function": longest.at.function,
+        }
+        for longest, count, total_ns in rows
+    ]
 
 
 def stack(ident: str) -> Json:

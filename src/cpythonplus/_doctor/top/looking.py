@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cpythonplus._base.reading import Part
 
-__all__ = ["ProcessRow", "TaskRow", "ThreadRow", "Top"]
+__all__ = ["ProcessRow", "StallRow", "TaskRow", "ThreadRow", "Top"]
 
 _WAITS_SHARE, _VIEW_SHARE = 0.003, 0.02
 """The most time that a process spends on answers that are not the lines of threads: who waits for
@@ -88,12 +88,31 @@ class TaskRow(Data):
 
 
 @dataclass(frozen=True, slots=True)
+class StallRow(Data):
+    """The stalls of one place within the last minute, see `gil.Stall`.
+
+    what: was kept from others. thread, waiters: of the longest one. file, line, function: of its
+    innermost frame.
+    """
+
+    what: str
+    thread: str
+    count: int
+    total_ns: int
+    longest_ns: int
+    waiters: int
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessRow(Data):
     """One process. problem: why there is no answer, or none that is new; "" if there is none.
 
     private_bytes: resident memory that belongs to no file. collections: by generation, since the
     process started. scheduled: whether the GIL is. native_threads: all threads of the process.
-    deadlocks: the names of the threads of each.
+    deadlocks: the names of the threads of each. stalls: by place, the longest in sum first.
     """
 
     pid: int
@@ -107,6 +126,7 @@ class ProcessRow(Data):
     collections: list[int]
     deadlocks: list[list[str]]
     threads: list[ThreadRow] = field(default_factory=list)
+    stalls: list[StallRow] = field(default_factory=list)
 
 
 # ---- /proc --------------------------------------------------------------------------------------
@@ -303,6 +323,7 @@ class Process:
             collections=[*map(_whole, collections)] if isinstance(collections, list) else [],
             deadlocks=self._deadlocks(),
             threads=threads,
+            stalls=[_stall(each) for each in entries(answer, "stalls")],
         )
 
     def _deadlocks(self) -> list[list[str]]:
@@ -385,6 +406,20 @@ class Process:
             file=place[1],
             line=place[2],
         )
+
+
+def _stall(row: Part) -> StallRow:
+    return StallRow(
+        what=words(row, "what"),
+        thread=words(row, "thread"),
+        count=size(row, "count"),
+        total_ns=size(row, "total_ns"),
+        longest_ns=size(row, "longest_ns"),
+        waiters=size(row, "waiters"),
+        file=words(row, "file"),
+        line=size(row, "line"),
+        function=words(row, "function"),
+    )
 
 
 def _rows_of_python(answer: Part) -> Iterator[list[object]]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cpythonplus._base.reading import Part
-    from cpythonplus._doctor.top.looking import ProcessRow, TaskRow, ThreadRow
+    from cpythonplus._doctor.top.looking import ProcessRow, StallRow, TaskRow, ThreadRow
 
 __all__ = [
     "SORTS",
@@ -39,6 +39,7 @@ SORTS: Final[dict[str, Callable[[ThreadRow], tuple[object, ...]]]] = {
 _WIDE = 120
 """From this width on all columns are shown."""
 _MOST_PROCESSES = 6
+_MOST_STALLS = 3
 _NOTHING = "-"
 
 
@@ -141,11 +142,23 @@ def head_lines(processes: Sequence[ProcessRow], width: int) -> list[str]:
             told.append("the GIL is not scheduled: start it with `cpythonplus run`")
         lines.append("  ".join([*told, each.command]))
         lines += [f"  ! deadlock: {', '.join(names)}" for names in each.deadlocks]
+        lines += [f"  ! stall: {_stall(row)}" for row in each.stalls[:_MOST_STALLS]]
+        if len(each.stalls) > _MOST_STALLS:
+            lines.append(f"  ! and {len(each.stalls) - _MOST_STALLS} more places with stalls")
         if each.problem:
             lines.append(f"  ! {each.problem}")
     if len(processes) > _MOST_PROCESSES:
         lines.append(f"and {len(processes) - _MOST_PROCESSES} more processes")
     return [_fitted(line, width) for line in lines]
+
+
+def _stall(row: StallRow) -> str:
+    """Return the stalls of the last minute at one place."""
+    told = f"{duration(row.longest_ns)}, {row.thread}: {row.what}"
+    if row.count > 1:
+        total = duration(row.total_ns)
+        told = f"{row.count} times in a minute, {total} together, longest {told}"
+    return f"{place(row.file, row.line, short=True)} in {row.function}: {told}"
 
 
 def task_lines(rows: Sequence[TaskRow], width: int) -> list[str]:

@@ -509,10 +509,19 @@ look_at_holder(pthread_mutex_t *mutex, uint64_t hold_ns)
     pthread_mutex_lock(mutex);
 }
 
+static _Atomic uint64_t stall_ns = UINT64_MAX;
+
 void
 plus_sched_watch_stalls(const struct plus_stall_watch *watch)
 {
     S.stalls = *watch;
+    atomic_store_explicit(&stall_ns, watch->limit_ns, memory_order_relaxed);
+}
+
+uint64_t
+plus_sched_stall_ns(void)
+{
+    return atomic_load_explicit(&stall_ns, memory_order_relaxed);
 }
 
 int

@@ -70,6 +70,10 @@ struct plus_stall_watch {
 void
 plus_sched_watch_stalls(const struct plus_stall_watch *watch);
 
+/* The watch's limit_ns, which holds for locks, too.  Called by any thread. */
+uint64_t
+plus_sched_stall_ns(void);
+
 /* Told of each timed hold when it ends, and of each wait.  Called by the thread itself under `mutex`; it has the GIL or
  * is just giving it up, so no other thread executes Python code meanwhile.  `mark` is a word for the observer,
  * from the end of a hold to the end of the wait behind it: the thread's stack is the same meanwhile; else it is 0.  The

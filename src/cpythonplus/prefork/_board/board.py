@@ -1,6 +1,6 @@
 """Data that the master and the workers of a prefork server exchange.
 
-Made in the master before it forks, in anonymous shared memory.  Three kinds of records (see
+Made in the master before it forks, in anonymous shared memory.  Four kinds of records (see
 `records.py`, which keeps them whole):
 
 - The *table*: the owner of each slot, the number of restarts for each reason, the counts of the
@@ -10,6 +10,7 @@ Made in the master before it forks, in anonymous shared memory.  Three kinds of 
 - The *numbers* of each slot: memory, requests, waits for the GIL, readiness, the reason for
   leaving.  Written by the worker that has the slot; before and after that, by the holder of the
   table's lock.
+- The *stalls* of each line, of all workers.  Written by the holder of the table's lock.
 
 A change of the table is one commit.  Taking a worker off the board moves its counts to the gone in
 the same commit, so that no sum of a snapshot ever goes down.
@@ -26,6 +27,7 @@ import tempfile
 import threading
 import time
 import weakref
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -55,6 +57,7 @@ from cpythonplus.prefork._limits import endings
 from cpythonplus.prefork._limits.endings import REASONS
 
 __all__ = [
+    "MOST_PLACES",
     "REASONS",
     "Board",
     "BoardBusy",
@@ -63,10 +66,15 @@ __all__ = [
     "BoardSnapshot",
     "MasterRow",
     "Slot",
+    "StallRow",
     "WorkerRow",
 ]
 
 T = TypeVar("T")
+
+MOST_PLACES = 40
+"""Lines of stalls that are counted each by itself."""
+_PLACE_BYTES = 192
 
 _PATIENCE_S = 1.0
 _PAUSE_S = 0.001
@@ -127,6 +135,18 @@ class MasterRow:
 
 
 _MASTER_NUMBERS = len(fields(MasterRow))
+
+
+class StallRow(NamedTuple):
+    """The stalls of all workers so far at one line."""
+
+    kind: str
+    at: str
+    times: int
+    total_ns: int
+
+
+_STALL_NUMBERS = 2 + _PLACE_BYTES // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,12 +260,17 @@ class Board:
         self._replacement_ns = int(replacement_s * 1e9)
         size = _Table.size(slots)
         spans = [Record.span(size), *[Record.span(NUMBERS)] * slots, Record.span(_MASTER_NUMBERS)]
+        spans += [Record.span(_STALL_NUMBERS)] * (MOST_PLACES + 1)
         self._memory = mmap.mmap(-1, 8 * sum(spans))
         words = memoryview(self._memory).cast("Q")
         self._table = Record(words, 0, size)
         first, step = Record.span(size), Record.span(NUMBERS)
         self._numbers = [Record(words, first + i * step, NUMBERS) for i in range(slots)]
         self._master = Record(words, first + slots * step, _MASTER_NUMBERS)
+        first, step = first + slots * step + spans[slots + 1], Record.span(_STALL_NUMBERS)
+        self._stalls = [
+            Record(words, first + i * step, _STALL_NUMBERS) for i in range(MOST_PLACES + 1)
+        ]
         self._table.write(_Table.of([0] * size).words())
         # The file is empty; it exists only for its lock.
         self._file = _unnamed_file()
@@ -341,6 +366,38 @@ class Board:
             numbers = [record.read() for record in self._numbers]
             if self._table.sequence() == sequence:
                 return _snapshot(table, numbers, MasterRow(*self._master.read()))
+
+    # ---- stalls ----------------------------------------------------------------------------------
+
+    def count_stall(self, kind: str, at: str, length_ns: int) -> None:
+        """Count a stall of a worker at the line `at`; raises BoardBusy.
+
+        The first MOST_PLACES lines are counted each by itself, the others together, so that
+        counters never go down, and never become more.
+        """
+        words = _words_of(kind, at)
+        with self._exclusively():
+            for record in self._stalls[:-1]:
+                count, total_ns, *known = record.read()
+                if known == words or not count:
+                    break
+            else:
+                record, words = self._stalls[-1], _words_of("other", "other")
+                count, total_ns, *_ = record.read()
+            record.write(
+                [min(each, WORD_MAX) for each in (count + 1, total_ns + length_ns)] + words
+            )
+
+    def stalls(self) -> list[StallRow]:
+        """Return the stalls of all workers so far by line.  Takes no lock."""
+        rows: list[StallRow] = []
+        for record in self._stalls:
+            times, total_ns, *words = record.read()
+            if times:
+                text = array("Q", words).tobytes().rstrip(b"\0").decode(errors="replace")
+                kind, _, at = text.partition(" ")
+                rows.append(StallRow(kind, at, times, total_ns))
+        return rows
 
     # ---- turns -----------------------------------------------------------------------------------
 
@@ -579,3 +636,10 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _words_of(kind: str, at: str) -> list[int]:
+    """Return a line as words; the beginning of a long path is left out."""
+    room = _PLACE_BYTES - len(kind) - 1
+    text = kind.encode() + b" " + at.encode(errors="backslashreplace")[-room:]
+    return array("Q", text.ljust(_PLACE_BYTES, b"\0")).tolist()

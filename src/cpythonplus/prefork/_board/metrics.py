@@ -113,6 +113,11 @@ def render(board: Board, *, master_pid: int) -> str:
     add("workers_gil_waits_total", text, shown.gil_waits)
     text = "Time spent waiting for the GIL, of all workers, those that have ended too."
     add("workers_gil_wait_seconds_total", text, shown.gil_wait_ns / _BILLION)
+    stalls = [({"kind": row.kind, "at": row.at}, row) for row in board.stalls()]
+    text = "Times that a line kept the GIL, a lock or an event loop for long, of all workers."
+    add("stalls_total", text, [(labels, row.times) for labels, row in stalls])
+    text = "Time for which it did, of all workers."
+    add("stall_seconds_total", text, [(labels, row.total_ns / _BILLION) for labels, row in stalls])
     return "\n".join(lines) + "\n"
 
 
@@ -129,8 +134,11 @@ def _read(pid: int) -> ProcessMemory | None:
 
 
 def _labels(labels: Mapping[str, str]) -> str:
-    # Pids and reasons need no escaping.
-    return "{" + ",".join(f'{k}="{v}"' for k, v in labels.items()) + "}" if labels else ""
+    return "{" + ",".join(f'{k}="{_escaped(v)}"' for k, v in labels.items()) + "}" if labels else ""
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
 # ---- at a path of the application ---------------------------------------------------------------

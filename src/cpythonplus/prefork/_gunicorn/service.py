@@ -49,6 +49,7 @@ from cpythonplus.prefork._applications import (
     is_asgi,
 )
 from cpythonplus.prefork._board import metrics
+from cpythonplus.prefork._board.board import BoardBusy
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._fork import pools
@@ -523,7 +524,12 @@ class Service(Engine):
         self.claim()
         if self.options.gil:
             self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
-            watch_stalls(self.options.stalls, worker.log.warning)
+            watch_stalls(self.options.stalls, worker.log.warning, self._count_stall)
+
+    def _count_stall(self, kind: str, at: str, length_ns: int) -> None:
+        if self.board is not None:
+            with suppress(BoardBusy):
+                self.board.count_stall(kind, at, length_ns)
 
     def post_worker_init(self, worker: Any) -> None:
         """Watch a worker whose application is loaded, and serve the metrics."""

@@ -32,15 +32,30 @@
 #include "lock.h"
 
 #include "../../_base/process/clock.h"
+#include "../../_base/process/identity.h"
 #include "../../gil/scheduler/sched.h"
 
 #include <errno.h>
+
+/* A tick is 66 us long, and the word of a tick comes again after 78 hours.  A lock that was never taken while threads
+ * waited has an old tick, so a coincidence may make its hold too short, never too long.  A time of 64 bits would make
+ * each lock larger by 16 bytes. */
+#define TICK_SHIFT 16
+
+static uint32_t
+tick_of(uint64_t ns)
+{
+    return (uint32_t)(ns >> TICK_SHIFT);
+}
+
+void (*plus_lock_stalled)(const struct plus_lock *lock, const struct plus_lock_stall *stall);
 
 void
 plus_lock_init(struct plus_lock *lock)
 {
     atomic_init(&lock->word, 0);
     atomic_init(&lock->owner, 0);
+    lock->taken = 0;
     plus_waitq_init(&lock->queue);
 }
 
@@ -72,6 +87,9 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
     } while (!atomic_compare_exchange_weak_explicit(&lock->word, &seen, seen | PLUS_LOCK_LOCKED,
                                                     memory_order_acquire, memory_order_relaxed));
     atomic_store_explicit(&lock->owner, identity, memory_order_relaxed);
+    if (plus_sched_stall_ns() != UINT64_MAX) {
+        lock->taken = tick_of(plus_now_ns());
+    }
     return true;
 }
 
@@ -92,6 +110,25 @@ settle_guarded(struct plus_lock *lock)
     plus_waitq_unlock(&lock->queue);
 }
 
+/* Adds up a hold by which the first thread that waits was kept waiting for too long.  Returns false if there is none. */
+static bool
+is_stall(const struct plus_lock *lock, uint64_t now, struct plus_lock_stall *stall)
+{
+    const struct plus_waiter *first = lock->queue.head;
+    uint64_t waited_ns = now - first->start_ns;
+    uint64_t held_ns = (uint64_t)(tick_of(now) - lock->taken) << TICK_SHIFT;
+
+    if (waited_ns < plus_sched_stall_ns() || plus_lock_stalled == NULL) {
+        return false;
+    }
+    *stall = (struct plus_lock_stall){.hold_ns = held_ns < waited_ns ? held_ns : waited_ns};
+    for (const struct plus_waiter *each = first; each != NULL; each = each->next) {
+        stall->waiters++;
+        stall->waited_ns += now - each->start_ns;
+    }
+    return true;
+}
+
 static void
 hand_over(struct plus_lock *lock, uint64_t now, _Atomic uint32_t **sleeper)
 {
@@ -100,6 +137,7 @@ hand_over(struct plus_lock *lock, uint64_t now, _Atomic uint32_t **sleeper)
     lock->queue.handed_over_ns = now;
     lock->queue.counts.hand_overs++;
     atomic_store(&lock->owner, first->identity);
+    lock->taken = tick_of(now);
     *sleeper = plus_waitq_end(&lock->queue, first, PLUS_WAITER_GRANTED);
     settle(lock);
 }
@@ -108,16 +146,22 @@ int
 plus_lock_release_slowly(struct plus_lock *lock)
 {
     _Atomic uint32_t *sleeper = NULL;
+    struct plus_lock_stall stall;
+    bool stalled = false;
 
     if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) == 0) {
         return -EPERM;
     }
+    /* A lock that another thread has taken is a signal: to wait for it is no stall. */
+    bool is_own = atomic_load(&lock->owner) == plus_identity();
+    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     plus_waitq_lock(&lock->queue);
     if (lock->queue.head != NULL) {
         uint64_t now = plus_now_ns();
 
         /* The lock is handed over to a lighter thread at once: that thread interrupts the holder of the GIL. */
         if (plus_sched_owes() || plus_waitq_starves(&lock->queue, now)) {
+            stalled = is_own && is_stall(lock, now, &stall);
             hand_over(lock, now, &sleeper);
             goto done;
         }
@@ -132,6 +176,9 @@ done:
     plus_waitq_unlock(&lock->queue);
     plus_sched_let_go(&lock->owner); /* the owner word no longer names this thread */
     plus_waitq_rouse(sleeper);
+    if (stalled) {
+        plus_lock_stalled(lock, &stall);
+    }
     return 0;
 }
 

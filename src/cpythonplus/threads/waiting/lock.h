@@ -26,9 +26,20 @@
 
 struct plus_lock {
     _Atomic uint32_t word;
+    uint32_t taken; /* tick in which it was last taken while threads waited; GIL, or the guard */
     _Atomic uint64_t owner; /* identity, 0 while free; written by the owner, or to hand over */
     struct plus_waitq queue;
 };
+
+/* A hold that kept another thread waiting for too long. */
+struct plus_lock_stall {
+    uint64_t hold_ns;   /* from when it was taken, or the first thread began to wait */
+    uint64_t waited_ns; /* by all threads that wait, together */
+    uint32_t waiters;
+};
+
+/* Told of a stall by the thread that had the lock, which has just released it; GIL held.  Set once; NULL: nobody. */
+extern void (*plus_lock_stalled)(const struct plus_lock *lock, const struct plus_lock_stall *stall);
 
 void
 plus_lock_init(struct plus_lock *lock);
@@ -76,16 +87,29 @@ plus_lock_try(struct plus_lock *lock, uint64_t identity)
     return plus_lock_try_slowly(lock, identity);
 }
 
+/* Frees the lock if no release has to take the guard: private to plus_lock_release().  The owner is cleared before the
+ * word, so that a free lock never shows a former owner.  Under the GIL it stays where the release goes on slowly. */
+static inline bool
+plus_lock_free(struct plus_lock *lock)
+{
+#ifdef PLUS_LOCK_UNDER_GIL
+    if (atomic_load_explicit(&lock->word, memory_order_relaxed) != PLUS_LOCK_LOCKED) {
+        return false;
+    }
+    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+    atomic_store_explicit(&lock->word, 0, memory_order_relaxed);
+    return true;
+#else
+    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
+    return plus_lock_change(lock, PLUS_LOCK_LOCKED, 0, memory_order_release);
+#endif
+}
+
 /* Returns 0, or -EPERM if the lock is free.  Never sleeps; wakes one waiter at most. */
 static inline int
 plus_lock_release(struct plus_lock *lock)
 {
-    /* Cleared before the word, so that a free lock never shows a former owner. */
-    atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
-    if (__builtin_expect(plus_lock_change(lock, PLUS_LOCK_LOCKED, 0, memory_order_release), 1)) {
-        return 0;
-    }
-    return plus_lock_release_slowly(lock);
+    return __builtin_expect(plus_lock_free(lock), 1) ? 0 : plus_lock_release_slowly(lock);
 }
 
 /* Whether the lock is taken. */
