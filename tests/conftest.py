@@ -28,8 +28,11 @@ hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("searching", deadline=None)
 hypothesis.settings.load_profile("steady")
 
-# Importing the room is refused there.
-_USES_TASKLETS = re.compile(r"^from .*\b(tasklets|stackless)\b", re.MULTILINE)
+# What a file imports, or the classes that it makes, may be refused without a GIL.
+_REFUSED = re.compile(
+    r"^(from (.*\b(tasklets|stackless)\b|tests\.lines )|pytestmark = pytest\.mark\.needs_gil$)",
+    re.MULTILINE,
+)
 
 
 class _Refused(pytest.Module):
@@ -39,8 +42,9 @@ class _Refused(pytest.Module):
         pytest.skip(WITHOUT_GIL, allow_module_level=True)
 
 
-def _imports_tasklets(path: Path) -> bool:
-    return path.parent.name == "tasklets" or bool(_USES_TASKLETS.search(path.read_text("utf-8")))
+def _is_refused(path: Path) -> bool:
+    in_tasklets = path.is_relative_to(TESTS / "tasklets")
+    return in_tasklets or bool(_REFUSED.search(path.read_text("utf-8")))
 
 
 @pytest.fixture
@@ -55,8 +59,8 @@ def shared(tmp_path: Path) -> Path:
 def pytest_pycollect_makemodule(
     module_path: Path, parent: pytest.Collector
 ) -> pytest.Module | None:
-    """Leave out what imports tasklets."""
-    if FREE_THREADED and _imports_tasklets(module_path):
+    """Leave out what cannot be imported."""
+    if FREE_THREADED and _is_refused(module_path):
         return _Refused.from_parent(parent, path=module_path)
     return None
 

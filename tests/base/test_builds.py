@@ -16,9 +16,9 @@ def test_an_extension_of_another_build_is_refused() -> None:
             import cpythonplus._native
         except ImportError as error:
             print(error)
-        from cpythonplus import UnsupportedPlatform, gil
+        from cpythonplus import UnsupportedPlatform, threads
         try:
-            gil.install()
+            threads.patch()
         except UnsupportedPlatform as error:
             print(error)
         """

@@ -139,6 +139,7 @@ def test_tasklets(large_pages: Path, page_bytes: int) -> None:
     assert child.out == f"{page_bytes}\n"
 
 
+@pytest.mark.needs_gil
 @not_sanitized
 @sizes
 def test_pools_that_a_page_is_as_large_as(large_pages: Path, page_bytes: int) -> None:

@@ -271,6 +271,11 @@ PyInit_frames_probe(void)
 {
     PyObject *result = PyType_Ready(&marker_type) < 0 ? NULL : PyModule_Create(&module);
 
+#ifdef Py_GIL_DISABLED
+    if (result != NULL) {
+        PyUnstable_Module_SetGIL(result, Py_MOD_GIL_NOT_USED);
+    }
+#endif
     if (result != NULL && PyModule_AddObjectRef(result, "Marker", (PyObject *)&marker_type) < 0) {
         Py_CLEAR(result);
     }

@@ -198,11 +198,8 @@ if FREE_THREADED:  # a class of C that is in a cycle leaves a block there: funct
     for _, kept in CALLS.values():
         kept.pop("cycle", None)
         kept.pop("subclass", None)
-    for made_by_python in (
-        "waits",
-        "Wait",
-    ):  # 3.13 makes each function immortal: a generator's, too
-        CALLS["module"][1].pop(made_by_python)
+    # 3.13 makes each function immortal: a generator's, too.
+    CALLS["module"][1].update(dict.fromkeys(("waits", "Wait"), "pass"))
 for absent in ("attribute", "cycle"):
     CALLS["Lock"][1].pop(absent, None)
 del (

@@ -233,12 +233,12 @@ def _complete(found: _Found, ident: int, stacks: dict[int, list[FrameType]]) -> 
 def _holding(frames: list[FrameType], lock: object) -> Place | None:
     """Return the `with` statement that holds the lock in one of the frames."""
     for frame in frames:
-        code = frame.f_code
-        for depth, line in _open_withs(code, frame.f_lasti):
+        code, offset = frame.f_code, frame.f_lasti
+        for depth, line in _open_withs(code, offset):
             # The statement's __exit__ is at the top of the operands that its exception handler
             # needs; from 3.14 on there is the object, too.
             for index in range(depth - _OPERANDS_OF_WITH, depth):
-                if _guards(_native.threads_operand(frame, index), lock):
+                if _guards(_native.threads_operand(frame, index, offset), lock):
                     return Place(code.co_filename, line, code.co_qualname)
     return None
 

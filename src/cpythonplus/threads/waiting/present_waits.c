@@ -144,18 +144,22 @@ count_states(PyObject *module, PyObject *ignored)
     return PyLong_FromLong(count);
 }
 
+/* The caller has read the offset in Python code, and the frame's thread may have run since: an operand that was popped
+ * then may be freed.  So the offset is compared here, next to the read. */
 static PyObject *
 frame_operand(PyObject *module, PyObject *args)
 {
     PyObject *frame;
-    int index;
+    int index, offset;
 
-    if (!PyArg_ParseTuple(args, "O!i", &PyFrame_Type, &frame, &index)) {
+    if (!PyArg_ParseTuple(args, "O!ii", &PyFrame_Type, &frame, &index, &offset)) {
         return NULL;
     }
-    PyObject *found = plus_fact_refusal(PLUS_FACT_FRAMES) == NULL
-                          ? plus_frames_operand((PyFrameObject *)frame, index)
-                          : NULL;
+    PyFrameObject *object = (PyFrameObject *)frame;
+    PyObject *found =
+        plus_fact_refusal(PLUS_FACT_FRAMES) == NULL && PyFrame_GetLasti(object) == offset
+            ? plus_frames_operand(object, index)
+            : NULL;
     return found != NULL ? found : Py_NewRef(Py_None);
 }
 
@@ -178,8 +182,10 @@ static PyMethodDef methods[] = {
      PyDoc_STR("threads_count_states($module, /)\n--\n\n"
                "Return the number of threads, with those that run no Python code.")},
     {"threads_operand", frame_operand, METH_VARARGS,
-     PyDoc_STR("threads_operand($module, frame, index, /)\n--\n\n"
-               "Return an operand of a frame that its code says is there, or None.")},
+     PyDoc_STR(
+         "threads_operand($module, frame, index, offset, /)\n--\n\n"
+         "Return an operand that the code says is there at this offset (f_lasti), or None: also\n"
+         "if the frame has gone on.")},
     {NULL, NULL, 0, NULL},
 };
 
