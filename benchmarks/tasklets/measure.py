@@ -94,9 +94,11 @@ def measure_parked(commands: Commands, side: Side, settings: Settings) -> Outcom
     return measure(parameters, commands, side, settings, extra_s=MANY_LIMIT_S)
 
 
-def measure_many(commands: Commands, side: Side, settings: Settings) -> Outcome:
+def measure_many(
+    commands: Commands, side: Side, settings: Settings, *, collector: bool = False
+) -> Outcome:
     """Return how long parking and waking very many take, in seconds; raises MeasurementError."""
-    parameters = {"kind": "million", "count": settings.many}
+    parameters = {"kind": "million", "count": settings.many, "collector": collector}
     check_memory(side, settings.many)
     return measure(parameters, commands, side, settings, extra_s=MANY_LIMIT_S)
 

@@ -60,6 +60,15 @@ def cases() -> list[Case]:
             once=True,
         ),
         _case(
+            "million-collected",
+            "Very many parked, each woken once, with the collector",
+            "collected",
+            "s",
+            partial(measure_many, collector=True),
+            sides=WITHOUT_THREADS,
+            once=True,
+        ),
+        _case(
             "pickle",
             "Write and read one that has stopped",
             "pickle",
@@ -114,6 +123,7 @@ SCENARIO = Scenario(
         ),
         "parked": Table("Memory of a parked one"),
         "million": Table("Very many parked in one process, each then woken once"),
+        "collected": Table("The same with the garbage collector on"),
         "pickle": Table("Pickles of one that is three functions deep (fastest samples)"),
     },
     figures={

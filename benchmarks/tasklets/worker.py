@@ -1,11 +1,13 @@
 """Worker: one kind of work over one package.
 
 Parameters: side, kind (channel, schedule, spawn, depth, parked, million, pickle), seconds, python
-and c (frames for `depth`), count (how many are parked, or pickled at once).
+and c (frames for `depth`), count (how many are parked, or pickled at once), collector (whether the
+garbage collector is on).
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -180,6 +182,8 @@ KINDS: dict[str, Callable[[Any, dict[str, Any]], dict[str, Any]]] = {
 def main() -> None:
     """Measure and end at once: nothing is to be learnt from the end of those still parked."""
     parameters = worker.begin()
+    if parameters.get("collector"):
+        gc.enable()
     module = f"benchmarks.tasklets.sides.over_{parameters['side']}"
     peer: Any = import_module(module)
     worker.finish(parameters, KINDS[parameters["kind"]](peer, parameters))

@@ -93,9 +93,10 @@ def test_coroutines_stand_beneath_each_other(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("side", scenario.WITHOUT_THREADS[:-1])
-def test_a_side_parks_and_wakes_each_once(side: Side) -> None:
+@pytest.mark.parametrize("name", ["million", "million-collected"])
+def test_a_side_parks_and_wakes_each_once(side: Side, name: str) -> None:
     needs(side)
-    outcome = case_called("million").measure(COMMANDS, side, TINY)
+    outcome = case_called(name).measure(COMMANDS, side, TINY)
     assert outcome.rate > outcome.figures["wake_s"] > 0
     assert 0.001 < outcome.figures["peak_gb"] < 1
     assert (outcome.scheduled, outcome.patched) == (False, False)

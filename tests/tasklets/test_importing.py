@@ -1,4 +1,6 @@
-"""Imports by tasklets while another thread imports the same module."""
+"""Imports by tasklets while another thread or tasklet imports the same module."""
+
+from pathlib import Path
 
 from tests.support import run_child
 
@@ -65,5 +67,101 @@ assert told == ["run"], told
 run()
 """,
         timeout=30,
+    )
+    assert child.err == ""
+
+
+GATE = """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from types import ModuleType
+from cpythonplus.tasklets import channel, run, tasklet
+
+gate = sys.modules["gate"] = ModuleType("gate")
+gate.begun, gate.go, gate.channel = threading.Event(), threading.Event(), channel()
+told = []
+def load():
+    import slow
+    told.append(slow.VALUE)
+"""
+
+
+def test_run_waits_for_a_module_that_another_thread_imports(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import gate\ngate.begun.set()\ngate.go.wait()\nVALUE = 'whole'\n"
+    )
+    child = run_child(
+        GATE
+        + """
+importer = threading.Thread(target=__import__, args=("slow",))
+importer.start()
+gate.begun.wait()
+tasklet(load)()
+threading.Timer(0.2, gate.go.set).start()
+run()
+assert told == ["whole"], told
+importer.join()
+""",
+        args=[str(tmp_path)],
+        timeout=30,
+    )
+    assert child.err == ""
+
+
+def test_run_returns_if_a_tasklet_of_its_thread_imports_the_module(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import gate\nVALUE = gate.channel.receive()\n")
+    child = run_child(
+        GATE
+        + """
+tasklet(load)()
+tasklet(load)()
+run()
+assert told == [], told
+gate.channel.send("whole")
+run()
+assert told == ["whole", "whole"], told
+""",
+        args=[str(tmp_path)],
+        timeout=30,
+    )
+    assert child.err == ""
+
+
+def test_tasklets_of_four_threads_import_each_others_modules(tmp_path: Path) -> None:
+    for number in range(12):
+        following = f"import m{number + 1}\n" if number < 11 else ""
+        (tmp_path / f"m{number}.py").write_text(
+            f"import time\ntime.sleep(0.002)\n{following}VALUE = 'whole'\n"
+        )
+    child = run_child(
+        """
+import sys, threading
+sys.path.insert(0, sys.argv[1])
+from cpythonplus.tasklets import io, locks, run, tasklet
+
+io.patch()
+locks.patch()
+told = []
+def load(number):
+    try:
+        told.append(__import__(f"m{number}").VALUE)
+    except BaseException as error:
+        told.append(repr(error))
+def work(first):
+    for number in range(first, first + 3):
+        tasklet(load)(number)
+    run()
+threads = [threading.Thread(target=work, args=(first,)) for first in range(4)]
+for thread in threads:
+    thread.start()
+for number in range(11, -1, -1):
+    tasklet(load)(number)
+run()
+for thread in threads:
+    thread.join()
+assert told == ["whole"] * 24, told
+""",
+        args=[str(tmp_path)],
+        timeout=60,
     )
     assert child.err == ""

@@ -33,6 +33,7 @@ type parameters struct {
 	Python  int     `json:"python"`
 	C       int     `json:"c"`
 	Count   int     `json:"count"`
+	Collect bool    `json:"collector"`
 	Limit   float64 `json:"limit_s"`
 	Result  string  `json:"result"`
 }
@@ -264,7 +265,9 @@ func main() {
 		fail(err.Error())
 	}
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(-1)
+	if !asked.Collect {
+		debug.SetGCPercent(-1)
+	}
 	text, err := json.Marshal(measured(asked))
 	if err == nil {
 		err = os.WriteFile(asked.Result, text, 0o600)

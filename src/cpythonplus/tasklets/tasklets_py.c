@@ -634,6 +634,8 @@ static PyMethodDef tasklets_methods[] = {
                 "A number that no other tasklet and no other thread has now."),
     PLUS_METHOD("tasklets_has_scheduler", tasklets_has_scheduler, METH_NOARGS, "$module, /",
                 "Whether the calling thread has used tasklets; it gets no scheduler by asking."),
+    PLUS_METHOD("tasklets_lock_for_imports", plus_task_lock_for_imports, METH_O, "$module, kind, /",
+                "A Lock or RLock for importlib: run() waits while another thread imports."),
     PLUS_METHOD("tasklets_abandon", tasklets_abandon, METH_O, "$module, tasklet, /",
                 "Have one never go on, nor end: what a fork makes of other threads."),
     METHOD(getcurrentid, METH_NOARGS, "$module, /",

@@ -201,6 +201,8 @@ def _imported(frames: list[FrameType]) -> _Found | None:
     owner, name = getattr(lock, "owner", None), getattr(lock, "name", "?")
     if owner is None:  # it was released, and this thread has not run since
         return None
+    if type(owner) is tuple:  # a tasklet, and first its thread: tasklets/_importing.py
+        owner = owner[0]
     return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
 
 

@@ -151,7 +151,7 @@ struct plus_loop {
     struct plus_tasklet *own_hub; /* made by cpythonplus.tasklets.io._hub, a reference; or NULL */
     PyObject *loops;              /* the state of that module for this thread, or NULL */
     struct plus_channel *askers;  /* queue of tasklets that wait for a coroutine; or NULL */
-    uint32_t asked;               /* number of tasklets that wait for asyncio */
+    uint32_t asked;               /* number of tasklets that wait for asyncio or another thread */
     uint32_t look_in;             /* switches until timers and descriptors are checked */
     uint64_t looked_ns;
     uint64_t turn_ns; /* when the hub began to let the others run */

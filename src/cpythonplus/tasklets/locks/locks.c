@@ -4,6 +4,7 @@
 #include "../../_base/process/clock.h"
 #include "../../_base/raise.h"
 #include "../core/lists.h"
+#include "../scheduling/loop.h"
 #include "../scheduling/switching.h"
 
 /* A waiter that has waited for longer is handed the lock. */
@@ -67,6 +68,13 @@ plus_task_lock_pass_on(struct plus_task_lock *lock)
     struct plus_tasklet *first = lock->queue.head;
     bool here = first->sched == plus_scheduler_own;
 
+    if (lock->imports) { /* each waiter asks again who imports the module now */
+        lock->locked = false;
+        while (lock->queue.head != NULL) {
+            plus_unpark(lock->queue.head);
+        }
+        return;
+    }
     if (here || lock->hand_over || plus_now_coarse_ns() - first->parked_ns > STARVING_NS) {
         lock->locked = true;
         lock->hand_over = false;
@@ -177,6 +185,46 @@ wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t 
     return plus_wait_beside(try_it, lock, deadline_ns);
 }
 
+/* Whether the running tasklet waits for a module that another thread imports: 1, 0, or -1 with an exception.  run() must
+ * not return then: the program does not know of this wait, and the end of its thread would kill the tasklet inside of
+ * an import.  A tasklet of the same thread may import for as long as it likes: it may wait for what comes behind
+ * run(). */
+static int
+is_imported_elsewhere(struct plus_task_lock *lock)
+{
+    PyObject *ask = plus_import_from("cpythonplus.tasklets._importing", "is_elsewhere");
+    PyObject *answer = ask != NULL ? PyObject_CallOneArg(ask, (PyObject *)lock) : NULL;
+    int elsewhere = answer != NULL ? PyObject_IsTrue(answer) : -1;
+
+    Py_XDECREF(ask);
+    Py_XDECREF(answer);
+    return elsewhere;
+}
+
+/* plus_park(), for a lock of importlib too. */
+static enum plus_parked
+park(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t deadline_ns, bool again,
+     bool *woken)
+{
+    uint32_t generation = plus_fork_generation;
+    int elsewhere = lock->imports ? is_imported_elsewhere(lock) : 0;
+
+    *woken = lock->imports && !lock->locked; /* it was freed meanwhile */
+    if (elsewhere < 0) {
+        return PLUS_PARKED_RAISED;
+    }
+    if (*woken) {
+        return PLUS_PARKED_WOKEN;
+    }
+    plus_loop_ask(sched, elsewhere);
+    enum plus_parked how = plus_park(sched, &lock->queue, deadline_ns, again, woken);
+
+    if (generation == plus_fork_generation) { /* the child of a fork counts from 0 */
+        plus_loop_ask(sched, -elsewhere);
+    }
+    return how;
+}
+
 int
 plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
 {
@@ -201,7 +249,7 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
     lock->waits++;
     for (;;) {
         bool woken, again = began_ns != 0;
-        enum plus_parked how = plus_park(sched, &lock->queue, deadline_ns, again, &woken);
+        enum plus_parked how = park(sched, lock, deadline_ns, again, &woken);
 
         if (how == PLUS_PARKED_RAISED) {
             if (woken) {

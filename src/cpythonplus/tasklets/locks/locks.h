@@ -27,6 +27,7 @@ struct plus_task_lock {
     uint32_t waits, timeouts, hand_overs, in_vain; /* counted since it was made */
     bool locked;
     bool hand_over; /* the head has been woken in vain for long: hand over to it */
+    bool imports;   /* of importlib: see is_imported_elsewhere() */
 };
 
 /* Takes the lock if it is free or left behind by a fork. */

@@ -189,6 +189,17 @@ lock_vectorcall(PyObject *type, PyObject *const *args, size_t nargsf, PyObject *
     return make((PyTypeObject *)type);
 }
 
+PyObject *
+plus_task_lock_for_imports(PyObject *module, PyObject *type)
+{
+    PyObject *lock = PyObject_CallNoArgs(type);
+
+    if (lock != NULL) {
+        self_of(lock)->imports = true;
+    }
+    return lock;
+}
+
 /* For conditions: the lock is held afterwards, whatever exception is raised. */
 static PyObject *
 lock_acquire_restore(PyObject *op, PyObject *ignored)
