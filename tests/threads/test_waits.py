@@ -1,7 +1,7 @@
 """Who waits for whom: all deadlocks are named with their lines, and no slow program is."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -92,7 +92,7 @@ def test_a_slow_program_is_not_called_deadlocked(name: str) -> None:
 
 
 def test_an_operand_is_not_read_from_a_frame_that_has_gone_on() -> None:
-    def generate() -> Iterator[None]:
+    def generate() -> Generator[None]:
         with lock:
             yield
         yield
