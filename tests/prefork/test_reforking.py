@@ -342,7 +342,7 @@ def test_a_hook_may_take_longer_than_a_fork(tmp_path: Path) -> None:
         assert int(server.get()) in serving(server)
         assert "is given up" not in server.output()
         assert server.stop() == 0, server.output()
-        assert server.nothing_left()
+        until(server.nothing_left, "the end of all")
 
 
 @pytest.mark.parametrize("served", [True, False])

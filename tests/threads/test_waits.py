@@ -1,7 +1,7 @@
 """Who waits for whom: all deadlocks are named with their lines, and no slow program is."""
 
 import json
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -92,13 +92,13 @@ def test_a_slow_program_is_not_called_deadlocked(name: str) -> None:
 
 
 def test_an_operand_is_not_read_from_a_frame_that_has_gone_on() -> None:
-    def generate() -> Generator[None]:
+    def generate() -> Iterator[None]:
         with lock:
             yield
         yield
 
     lock = threads.Lock()
-    generator = generate()
+    generator: Any = generate()
     next(generator)
     frame = generator.gi_frame
     offset = frame.f_lasti

@@ -107,7 +107,8 @@ visit_mapped_blocks(uintptr_t start, uintptr_t end, struct visiting *it)
             return;
         }
         uintptr_t word = (states[number] & IN_MEMORY) == 0 ? 0 : word_at(at + sizeof at);
-        uintptr_t bytes = word & ~FLAGS;
+        /* glibc 2.43 does not count the chunk's own two words, 2.41 does. */
+        uintptr_t bytes = (word & ~FLAGS) % page == 0 ? word & ~FLAGS : (word & ~FLAGS) + GRAIN;
 
         if ((word & FLAGS) == MAPPED && word_at(at) == 0 && bytes % page == 0 &&
             bytes <= end - at && bytes - GRAIN >= it->least && bytes > GRAIN) {

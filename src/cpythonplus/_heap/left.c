@@ -227,6 +227,22 @@ plus_parts_connect(struct plus_heap_graph *graph)
     return status;
 }
 
+/* The left object that a word of `op` is the address of, or NULL.  From 3.14 on an io.StringIO refers to its text by a
+ * structure of the interpreter, PyUnicodeWriter, that begins with the text's address. */
+static struct plus_left *
+left_behind(struct plus_heap_graph *graph, PyObject *op, PyObject *word)
+{
+    struct plus_left *left = word == NULL ? NULL : plus_record_table_find(&graph->left, word);
+    PyObject *text;
+
+    if (left == NULL && word != NULL && PY_VERSION_HEX >= 0x030E0000 &&
+        strcmp(Py_TYPE(op)->tp_name, "_io.StringIO") == 0 &&
+        plus_read_memory((uintptr_t)word, &text, sizeof text) && text != NULL) {
+        left = plus_record_table_find(&graph->left, text);
+    }
+    return left;
+}
+
 static void
 find_parts(struct plus_heap_graph *graph)
 {
@@ -237,8 +253,7 @@ find_parts(struct plus_heap_graph *graph)
                            : 0;
 
         for (size_t i = sizeof(PyObject) / sizeof *words; i < count; i++) {
-            struct plus_left *left =
-                words[i] == NULL ? NULL : plus_record_table_find(&graph->left, words[i]);
+            struct plus_left *left = left_behind(graph, op, words[i]);
             bool is_first = left != NULL && (left->node == 0 || op < graph->objects[left->node]);
             if (is_first && left->holder == NULL) { /* always the same of several objects */
                 left->node = node;

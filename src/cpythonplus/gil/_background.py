@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import monotonic, sleep
 
 from cpythonplus import _native
 
@@ -43,8 +44,13 @@ class Background:
         """End the thread."""
         self._over.set()
         thread, self._thread = self._thread, None
-        if thread is not None and thread.is_alive():
-            thread.join(_JOIN_S)
+        if thread is None or not thread.is_alive():
+            return
+        end_s = monotonic() + _JOIN_S
+        thread.join(_JOIN_S)
+        # The kernel counts it for a moment more, and os.fork() warns of what the kernel counts.
+        while os.path.exists(f"/proc/self/task/{thread.native_id}") and monotonic() < end_s:  # noqa: PTH110
+            sleep(0.0001)
 
     def go_on_behind_forks(self, start_in_child: Callable[[], object]) -> None:
         """End before each fork; begin again behind it: in a child by `start_in_child`."""

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import select as stock
 import socket
 from collections.abc import Callable, Iterator
@@ -179,6 +180,8 @@ class TestWaiting:
     def test_descriptors_above_1024(self, wait: Waiter) -> None:
         with pipes(1) as ((r, _),):
             high = 1500
+            limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], high + 1), limits[1]))
             os.dup2(r, high)
             try:
                 if wait in (by_select, WAITERS[-1]):
@@ -188,6 +191,7 @@ class TestWaiting:
                     assert wait([high], SOON) == []
             finally:
                 os.close(high)
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
     def test_regular_files_are_ready(self, wait: Waiter) -> None:
         with open(__file__, "rb") as file, pipes(1) as ((r, _),):  # noqa: PTH123
