@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import run_child
+from tests.support import child_environment, run_child
 
 TESTS = """\
 import threading, queue, concurrent.futures
@@ -177,7 +177,7 @@ def run_pytest(folder: Path, *options: str) -> str:
         text=True,
         check=False,
         cwd=folder,
-        env={"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PATH": "/usr/bin:/bin"},
+        env=child_environment({"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}),
     )
     return result.stdout + result.stderr
 
