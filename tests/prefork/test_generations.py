@@ -40,6 +40,7 @@ def test_a_master_names_its_mold_and_what_its_workers_do_not_share(tmp_path: Pat
         with Clients(server):
             until(lambda: "workers of generation 1" in server.output(), "a mold")
             until(lambda: all(each["generation"] for each in processes(server)[2:]), "its workers")
+        until(lambda: len(processes(server)) == 5, "the end of the earlier ones")
         found = processes(server)
         roles = [each["role"] for each in found]
         assert roles == ["master", "mold", "mold", "worker", "worker"]
