@@ -33,6 +33,14 @@
 #define PLUS_COMPAT_BUILD "an ordinary build"
 #endif
 
+/* Changes a reference count where no thread state is current, as in a thread that gives the GIL up: Py_INCREF of a debug
+ * build counts all references of the current one's interpreter.  The count does not become 0. */
+static inline void
+plus_compat_count(PyObject *op, int more)
+{
+    Py_SET_REFCNT(op, Py_REFCNT(op) + more);
+}
+
 /* Debug builds also load extensions of ordinary builds.  This extension reads structures that differ between them, and
  * breaks assertions of debug builds.  GIL held. */
 static inline bool

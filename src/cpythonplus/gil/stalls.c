@@ -66,7 +66,7 @@ add_frame(PyCodeObject *code, int offset, void *argument)
     if (record->frames == FRAMES) {
         return 1;
     }
-    Py_INCREF(code);
+    plus_compat_count((PyObject *)code, 1);
     record->frame[record->frames++] = (struct position){code, offset};
     return 0;
 }
@@ -129,7 +129,7 @@ use_sample(struct record *record)
     }
     size_t inner = all - common;
     for (size_t i = 0; i < inner; i++) {
-        Py_DECREF(record->frame[i].code); /* the frame that runs it has another reference */
+        plus_compat_count((PyObject *)record->frame[i].code, -1); /* its frame has another one */
     }
     for (size_t i = 0; i < common; i++) {
         record->frame[i] = record->frame[inner + i];
