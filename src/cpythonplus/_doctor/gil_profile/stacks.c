@@ -85,14 +85,6 @@ plus_stacks_row(uint32_t number)
     return &S.memory->rows[number];
 }
 
-/* Not Py_INCREF: a debug build of CPython counts all references of the current thread state's interpreter, and a thread
- * that gives the GIL up has no current thread state any more. */
-static void
-keep(PyObject *object)
-{
-    Py_SET_REFCNT(object, Py_REFCNT(object) + 1);
-}
-
 static int
 read_frame(PyCodeObject *code, int offset, void *argument)
 {
@@ -133,7 +125,7 @@ add(const struct reading *reading, bool is_cut)
     struct plus_stack_frame *frames = &S.memory->frames[S.frames];
     for (uint32_t i = 0; i < reading->depth; i++) {
         frames[i] = reading->frames[i];
-        keep((PyObject *)frames[i].code);
+        plus_compat_count((PyObject *)frames[i].code, 1);
     }
     S.frames += reading->depth;
     S.memory->rows[S.count] = (struct plus_stack){
