@@ -28,7 +28,7 @@ hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
 hypothesis.settings.register_profile("searching", deadline=None)
 hypothesis.settings.load_profile("steady")
 
-# What a file imports, or the classes that it makes, may be refused without a GIL.
+# Without a GIL the imports of such a file, or the classes that it makes, may be refused.
 _REFUSED = re.compile(
     r"^(from (.*\b(tasklets|stackless)\b|tests\.lines )|pytestmark = pytest\.mark\.needs_gil$)",
     re.MULTILINE,

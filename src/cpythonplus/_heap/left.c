@@ -188,6 +188,15 @@ find_holders(struct plus_heap_graph *graph)
 
 /* ---- parts of objects of C code ---------------------------------------------------------------------- */
 
+/* The words of an object that may be addresses of its parts, with its head; 0: it is no object of C code. */
+static size_t
+count_words(PyObject *op)
+{
+    return plus_is_class_of_c_code(Py_TYPE(op))
+               ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *)
+               : 0;
+}
+
 static int
 is_same(PyObject *to, void *arg)
 {
@@ -213,9 +222,7 @@ plus_parts_connect(struct plus_heap_graph *graph)
 
     for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
         PyObject *op = graph->objects[node], **words = (PyObject **)op;
-        size_t count = plus_is_class_of_c_code(Py_TYPE(op))
-                           ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof *words
-                           : 0;
+        size_t count = count_words(op);
 
         for (size_t i = sizeof(PyObject) / sizeof *words; i < count && status == 0; i++) {
             if (is_part(graph, op, words[i])) {
@@ -248,9 +255,7 @@ find_parts(struct plus_heap_graph *graph)
 {
     for (uint32_t node = graph->frames + 1; node < graph->edges.count; node++) {
         PyObject *op = graph->objects[node], **words = (PyObject **)op;
-        size_t count = plus_is_class_of_c_code(Py_TYPE(op))
-                           ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof *words
-                           : 0;
+        size_t count = count_words(op);
 
         for (size_t i = sizeof(PyObject) / sizeof *words; i < count; i++) {
             struct plus_left *left = left_behind(graph, op, words[i]);
