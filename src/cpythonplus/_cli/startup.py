@@ -47,15 +47,7 @@ def activate() -> None:
         # Not written by `run`: set by hand, or by another version for its own interpreters.
         tell(f"{VARIABLE} is ignored: {error}", "cpythonplus run")
         return
-    if run.python != python_tag():
-        return
-    if not is_same_package(run.home):
-        # There are two copies: `run` was the one in the current folder, say, and `site` finds the other.
-        if os.getpid() == run.pid:
-            tell(
-                f"nothing is switched on: `run` is in {run.home}, and this process has {HOME}",
-                "cpythonplus run",
-            )
+    if not is_meant(run):
         return
     if not run.children:
         del os.environ[VARIABLE]
@@ -113,12 +105,20 @@ def _tell_late(module: str, *arguments: object) -> None:
             sys.path.remove(packages)
 
 
-def is_same_package(home: str) -> bool:
-    """Whether this package is that of the runner."""
-    try:
-        return home == HOME or os.path.samefile(home, HOME)
-    except OSError:
+def is_meant(run: Run) -> bool:
+    """Whether this interpreter and this package are those of the runner."""
+    if run.python != python_tag():
         return False
+    try:
+        if run.home == HOME or os.path.samefile(run.home, HOME):
+            return True
+    except OSError:
+        pass
+    if os.getpid() == run.pid:
+        # There are two copies: `-m` found one in the current folder, and `site` the other.
+        message = f"nothing is switched on: `run` is in {run.home}, and this process has {HOME}"
+        tell(message, "cpythonplus run")
+    return False
 
 
 def in_main_interpreter() -> bool:
