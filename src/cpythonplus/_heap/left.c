@@ -106,8 +106,7 @@ note_block(const char *block, size_t bytes, void *arg)
     }
     uint64_t beside = bytes_beside((PyObject *)at);
 
-    left->large_bytes =
-        (beside > PLUS_LARGEST_BLOCK ? beside : 0) + (bytes > PLUS_LARGEST_BLOCK ? bytes : 0);
+    left->large_bytes = (beside > graph->pooled ? beside : 0) + (bytes > graph->pooled ? bytes : 0);
     left->type = type;
     left->bytes = bytes + beside;
     return 0;
@@ -283,7 +282,8 @@ find_parts(struct plus_heap_graph *graph)
 int
 plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc)
 {
-    int status = is_glibc ? plus_c_blocks_visit(PLUS_LARGEST_BLOCK + 1, note_block, graph) : 0;
+    size_t least = graph->pooled > 0 ? graph->pooled + 1 : sizeof(PyObject);
+    int status = is_glibc ? plus_c_blocks_visit(least, note_block, graph) : 0;
 
     for (size_t i = 0; i < arenas->count && status == 0; i++) {
         const struct plus_arena *arena = &arenas->list[i];
