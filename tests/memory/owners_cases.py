@@ -733,7 +733,7 @@ class TestHeldByCCode:
             with memory.growth() as found:
                 kept += [[number] for number in range(20_000)]
                 for number in range(20_000):
-                    hold(f"no. {number}")
+                    hold(f"no. {number} " + "x" * 150)
             [lost] = [row for row in found.result.owners if row.name.endswith(" x str")]
             print(lost.type, lost.entries - lost.entries_before > 19_900)
             print([row.name for row in found.result.owners if row is not lost])
@@ -768,7 +768,7 @@ class TestHeldByCCode:
 
     @of_rss
     def test_a_greenlet_that_is_suspended(self) -> None:
-        """Its variables are named like those of a thread."""
+        """Its variables are named like those of a thread, unless greenlet itself leads to them."""
         pytest.importorskip("greenlet")
         out = run_child(
             """
@@ -795,6 +795,7 @@ class TestHeldByCCode:
             env=child_environment(PYMALLOC),
         ).out
         names = ["kept of fetch()"] * 3 + ["texts of fetch()"] * 3
+        names = names if sys.version_info < (3, 15) else ["__main__.workers"]
         assert out == f"{[(name, 'list') for name in names]}\n"
 
     @of_rss

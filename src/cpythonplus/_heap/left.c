@@ -16,6 +16,9 @@
 
 #define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 #define MOST_HOLDERS 16
+/* glibc keeps freed blocks of up to so many bytes in bins that leave the class of the object in place.  In a program that is
+ * not position-independent the word in front of it then looks like a reference count. */
+#define MOST_FAST 160
 
 static bool
 may_be_count(uint64_t word)
@@ -282,7 +285,7 @@ find_parts(struct plus_heap_graph *graph)
 int
 plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc)
 {
-    size_t least = graph->pooled > 0 ? graph->pooled + 1 : sizeof(PyObject);
+    size_t least = graph->pooled > MOST_FAST ? graph->pooled + 1 : MOST_FAST + 1;
     int status = is_glibc ? plus_c_blocks_visit(least, note_block, graph) : 0;
 
     for (size_t i = 0; i < arenas->count && status == 0; i++) {
