@@ -172,6 +172,15 @@ plus_left_head(const struct plus_left *left)
     return left;
 }
 
+/* The words of an object that may be addresses of its parts, with its head; 0: it is no object of C code. */
+static size_t
+count_words(PyObject *op)
+{
+    return plus_is_class_of_c_code(Py_TYPE(op))
+               ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *)
+               : 0;
+}
+
 static void
 find_holders(struct plus_heap_graph *graph)
 {
@@ -185,19 +194,13 @@ find_holders(struct plus_heap_graph *graph)
             plus_is_numpy_array_type(Py_TYPE(op))) {
             (void)plus_referents_visit(op, note_holder, &it);
         }
+        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
+            (void)note_holder(((PyObject **)op)[i], &it);
+        }
     }
 }
 
 /* ---- parts of objects of C code ---------------------------------------------------------------------- */
-
-/* The words of an object that may be addresses of its parts, with its head; 0: it is no object of C code. */
-static size_t
-count_words(PyObject *op)
-{
-    return plus_is_class_of_c_code(Py_TYPE(op))
-               ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *)
-               : 0;
-}
 
 static int
 is_same(PyObject *to, void *arg)
@@ -211,7 +214,13 @@ is_part(struct plus_heap_graph *graph, PyObject *op, PyObject *part)
 {
     uint32_t node = plus_heap_graph_node(graph, part);
 
-    return node != PLUS_NO_NODE && part != op && !PyModule_Check(part) && !PyType_Check(part) &&
+    if (node == PLUS_NO_NODE || part == op) {
+        return false;
+    }
+    /* A cycle that leads through an object without tp_traverse is no garbage: nobody frees it. */
+    bool is_for_ever = PyObject_IS_GC(part) && !PyObject_IS_GC(op);
+
+    return !is_for_ever && !PyModule_Check(part) && !PyType_Check(part) &&
            plus_heap_graph_is_held(graph, node) &&
            plus_record_table_find(&graph->keepers, part) == NULL &&
            !plus_referents_visit(op, is_same, part);
