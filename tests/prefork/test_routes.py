@@ -26,7 +26,7 @@ from tests.support import FREE_THREADED, child_environment, run_child
 
 
 class Clock:
-    """What the calling thread has used, as a test says."""
+    """The use of the calling thread, as a test sets it."""
 
     def __init__(self) -> None:
         self.used = [0, 0, 0, 0]

@@ -1,18 +1,9 @@
 """ASGI: a request is a span until the application has returned."""
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
-
-from cpythonplus._base.web.asgi import around_asgi
+from cpythonplus._base.web.asgi import Application, around_asgi
 from cpythonplus.memory._attribution.recording import Span, refuse
 
 __all__ = ["attribute_asgi"]
-
-Message = MutableMapping[str, Any]
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def attribute_asgi(application: Application) -> Application:

@@ -1,15 +1,9 @@
 """WSGI: a request is a span from its call until its response is closed."""
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
-from cpythonplus._base.web.wsgi import around_wsgi
+from cpythonplus._base.web.wsgi import Application, around_wsgi
 from cpythonplus.memory._attribution.recording import Span, refuse
 
 __all__ = ["attribute_wsgi"]
-
-Environ = dict[str, Any]
-Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 
 
 def attribute_wsgi(application: Application) -> Application:
