@@ -34,12 +34,18 @@ def processes(server: Server) -> list[dict[str, Any]]:
     return found
 
 
+def answering(server: Server) -> bool:
+    """Say whether workers of the later generation answer requests, and no earlier one is left."""
+    workers = [each for each in processes(server) if each["role"] == "worker"]
+    return all(each["generation"] for each in workers) and any(each["requests"] for each in workers)
+
+
 def test_a_master_names_its_mold_and_what_its_workers_do_not_share(tmp_path: Path) -> None:
     words = ("--workers", "2", "--refork", "--refork-after", "10", "--metrics", "/metrics")
     with running(tmp_path, *words, app=APP) as server:
         with Clients(server):
             until(lambda: "workers of generation 1" in server.output(), "a mold")
-            until(lambda: all(each["generation"] for each in processes(server)[2:]), "its workers")
+            until(lambda: answering(server), "its workers")
         until(lambda: len(processes(server)) == 5, "the end of the earlier ones")
         found = processes(server)
         roles = [each["role"] for each in found]

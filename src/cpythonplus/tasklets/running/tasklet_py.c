@@ -110,6 +110,25 @@ tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyO
     return op;
 }
 
+enum { MAX_KILLS = 100 };
+
+/* Kills a forgotten tasklet. A tasklet that catches TaskletExit and waits again is forgotten still, and gets it again,
+ * but not for ever. The collector holds a reference of its own: there nothing says that the tasklet is forgotten after
+ * its `finally` clauses, so it is killed once. */
+static PyObject *
+kill_forgotten(struct plus_tasklet *task, bool later)
+{
+    PyObject *result = plus_tasklet_kill(task, later);
+
+    for (int i = 1; i < MAX_KILLS && result != NULL && !later && plus_is_parked(task) &&
+                    Py_REFCNT(task) == 1;
+         i++) {
+        Py_DECREF(result);
+        result = plus_tasklet_kill(task, later);
+    }
+    return result;
+}
+
 /* The last reference is gone: the tasklet gets TaskletExit, so that its `finally` clauses run. */
 static void
 tasklet_finalize(PyObject *op)
@@ -128,7 +147,7 @@ tasklet_finalize(PyObject *op)
 
     killer->uncalled = true;
     bool later = !here || task->sched->in_callback || task->sched->turn.trap > 0;
-    PyObject *result = plus_tasklet_kill(task, later);
+    PyObject *result = kill_forgotten(task, later);
 
     killer->uncalled = uncalled;
 
