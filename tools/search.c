@@ -30,7 +30,32 @@ static struct {
 } *asked;
 static const void *extension;
 
-/* The address to which the call of the extension returns in which its thread is; NULL: bytecode comes before. */
+/* Functions of the interpreter that make and clear the frames of Python code, as ranges of addresses. */
+static struct range {
+    const char *from, *to;
+} frame_code[8];
+static int ranges;
+
+API void
+frames_are_made_in(const char *from, const char *to)
+{
+    if (ranges < 8) {
+        frame_code[ranges++] = (struct range){from, to};
+    }
+}
+
+static bool
+makes_frames(const char *address)
+{
+    for (int i = 0; i < ranges; i++) {
+        if (address >= frame_code[i].from && address < frame_code[i].to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The address to which the call of the extension returns in which its thread is; NULL: Python code comes before. */
 static const void *
 call_of_extension(void)
 {
@@ -40,6 +65,9 @@ call_of_extension(void)
     for (int i = 0; i < count; i++) {
         Dl_info info;
 
+        if (makes_frames(frames[i])) {
+            break;
+        }
         if (dladdr(frames[i], &info) == 0) {
             continue;
         }

@@ -76,6 +76,24 @@ run()
 """)
 
 
+def test_an_acceptor_that_runs_inside_of_close_reports_nothing() -> None:
+    """The collector may switch tasklets before close() has given up the descriptor."""
+    child("""
+from cpythonplus import _native
+from cpythonplus.tasklets import schedule
+def forget(fd):
+    _native.io_forget(fd)
+    schedule()
+errors = []
+one = StreamServer(LOCAL, print, on_error=lambda *error: errors.append(error))
+one.start()
+schedule()
+one._listener._real_close(forget)
+run()
+assert errors == []
+""")
+
+
 @pytest.mark.parametrize("who", ["tasklet", "thread", "handler"])
 def test_serve_forever_returns_after_stop(who: str) -> None:
     child(f"""

@@ -93,6 +93,39 @@ for depth in (0, 400):
 print("end")
 """) == ["end"]
 
+    def test_a_copy_without_memory(self) -> None:
+        """A generator's end, of a copy that is given up, must not hide the MemoryError."""
+        pytest.importorskip("_testcapi")
+        assert lines("""
+import copy, _testcapi
+
+def counted():
+    yield schedule_remove()
+
+def counts():
+    for _ in counted():
+        pass
+
+task = tasklet(counts)()
+run()
+copy.copy(task).kill()
+failed = set()
+for n in range(1000):
+    copied = None
+    _testcapi.set_nomemory(n, n + 1)
+    try:
+        copied = copy.copy(task)
+    except BaseException as error:
+        failed.add(type(error))
+    finally:
+        _testcapi.remove_mem_hooks()
+    if copied:
+        copied.kill()
+task.kill()
+print(failed)
+print("end")
+""") == ["{<class 'MemoryError'>}", "end"]
+
     def test_beyond_the_recursion_limit(self) -> None:
         assert lines("""
 task = loaded(400)

@@ -16,6 +16,7 @@
 
 #include "frame_build.h"
 
+#include "../../_base/raise.h"
 #include "../frames/instrumentation.h"
 #include "../frames/operand_kinds.h"
 
@@ -381,6 +382,8 @@ plus_frames_as_captured(PyObject *frames, PyObject *error)
 void
 plus_frames_abandon(PyObject *frames)
 {
+    struct plus_raised raised = plus_raised_take();
+
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(frames); i++) {
         PyObject *owner = PyTuple_GET_ITEM(PyTuple_GET_ITEM(frames, i), OWNER);
 
@@ -392,6 +395,7 @@ plus_frames_abandon(PyObject *frames)
             PyErr_Clear();
         }
     }
+    plus_raised_put(raised);
 }
 
 /* ---- building ------------------------------------------------------------------------------------ */

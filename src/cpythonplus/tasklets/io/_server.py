@@ -92,7 +92,7 @@ class StreamServer:
 
     def start(self) -> None:
         """Begin to accept; returns at once. RuntimeError when it has been stopped."""
-        if self._listener.fileno() < 0:
+        if self._is_closed():
             raise RuntimeError("the server has been stopped")
         if self._acceptor is None:
             self._acceptor = tasklet(self._accept_all)()
@@ -141,13 +141,18 @@ class StreamServer:
 
     # ---- accepting ---------------------------------------------------------------------------
 
+    def _is_closed(self) -> bool:
+        # close() wakes the acceptor before it gives up the number that fileno() returns, and the
+        # collector may switch tasklets in between.
+        return self._listener._fd < 0  # noqa: SLF001
+
     def _accept_all(self) -> None:
         pause, in_a_row = _PAUSE_S, 0
         while self._wait_for_room():
             try:
                 connection, address = self._listener.accept()
             except OSError as error:
-                if self._listener.fileno() < 0:
+                if self._is_closed():
                     return
                 if error.errno in _OVER:
                     self._report(error, None)
@@ -177,7 +182,7 @@ class StreamServer:
                 self._room.wait()
             finally:
                 self._room = None
-            if self._listener.fileno() < 0:
+            if self._is_closed():
                 return False
         return True
 

@@ -110,25 +110,6 @@ tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyO
     return op;
 }
 
-enum { MAX_KILLS = 100 };
-
-/* Kills a forgotten tasklet. A tasklet that catches TaskletExit and waits again is forgotten still, and gets it again,
- * but not for ever. The collector holds a reference of its own: there nothing says that the tasklet is forgotten after
- * its `finally` clauses, so it is killed once. */
-static PyObject *
-kill_forgotten(struct plus_tasklet *task, bool later)
-{
-    PyObject *result = plus_tasklet_kill(task, later);
-
-    for (int i = 1; i < MAX_KILLS && result != NULL && !later && plus_is_parked(task) &&
-                    Py_REFCNT(task) == 1;
-         i++) {
-        Py_DECREF(result);
-        result = plus_tasklet_kill(task, later);
-    }
-    return result;
-}
-
 /* The last reference is gone: the tasklet gets TaskletExit, so that its `finally` clauses run. */
 static void
 tasklet_finalize(PyObject *op)
@@ -147,7 +128,7 @@ tasklet_finalize(PyObject *op)
 
     killer->uncalled = true;
     bool later = !here || task->sched->in_callback || task->sched->turn.trap > 0;
-    PyObject *result = kill_forgotten(task, later);
+    PyObject *result = plus_tasklet_kill(task, later);
 
     killer->uncalled = uncalled;
 
@@ -214,6 +195,39 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     return plus_pystate_traverse(&task->fiber.state, visit, arg);
 }
 
+static bool
+is_unfinished(const struct plus_tasklet *task)
+{
+    return task->alive && task->started && !task->is_main;
+}
+
+enum { MAX_KILLS = 100 };
+
+/* Kills a tasklet that its finalizer did not end: it caught TaskletExit and waits again, where nobody can reach it.
+ * CPython calls a finalizer once only, so the object is given a reference here.  Returns whether somebody else has
+ * one now, after which it must not be freed. */
+static bool
+is_kept_after_kills(PyObject *op)
+{
+    struct plus_tasklet *task = self_of(op);
+
+    for (int i = 0; i < MAX_KILLS && is_unfinished(task); i++) {
+        Py_SET_REFCNT(op, 1);
+        tasklet_finalize(op);
+        Py_SET_REFCNT(op, Py_REFCNT(op) - 1);
+        if (Py_REFCNT(op) > 0) {
+            return true;
+        }
+    }
+    if (is_unfinished(task)) {
+        /* Its thread is gone, or it ignores every kill: its stack, and the objects on it, are never freed. */
+        Py_SET_REFCNT(op, 1);
+        task->abandoned = true;
+        return true;
+    }
+    return false;
+}
+
 static void
 tasklet_dealloc(PyObject *op)
 {
@@ -223,11 +237,7 @@ tasklet_dealloc(PyObject *op)
         if (PyObject_CallFinalizerFromDealloc(op) < 0) {
             return; /* the finaliser has made a new reference */
         }
-        if (task->alive && task->started && !task->is_main) {
-            /* The tasklet could not be ended (its thread is gone, or it ignored the kill): its stack, and the objects
-             * on it, are never freed. */
-            Py_SET_REFCNT(op, 1);
-            task->abandoned = true;
+        if (is_kept_after_kills(op)) {
             if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
                 Py_INCREF(Py_TYPE(op)); /* the derived type's dealloc drops it next */
             }

@@ -204,7 +204,7 @@ kill_all(struct plus_scheduler *sched)
     /* Ending a tasklet runs the queue, so take out the tasklets that have not begun: they must not begin now. */
     end_each(sched, false, is_new, take_from_queue, SIZE_MAX);
     /* A tasklet that catches TaskletExit and goes on gets it again, but not for ever. */
-    end_each(sched, true, is_to_end, kill_now, 3 * count_begun(sched) + 100);
+    end_each(sched, true, is_to_end, kill_now, 3 * count_begun(sched) + 1000);
 }
 
 void

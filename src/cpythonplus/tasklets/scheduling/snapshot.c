@@ -4,7 +4,6 @@
  * snapshot is empty. */
 #include "snapshot.h"
 
-#include "../../_base/raise.h"
 #include "../../_interp/saved_frames/frame_build.h"
 #include "../../_interp/saved_frames/frame_restore.h"
 #include "../core/bomb.h"
@@ -137,9 +136,7 @@ snapshot_clear(PyObject *op)
 
     self->frames = NULL;
     if (frames != NULL) {
-        struct plus_raised raised = plus_raised_take();
         plus_frames_abandon(frames);
-        plus_raised_put(raised);
         Py_DECREF(frames);
     }
     Py_CLEAR(self->handled);
