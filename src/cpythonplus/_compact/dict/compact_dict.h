@@ -1,6 +1,5 @@
 /* A CompactDict as an object: access to one entry, and the collector's view.  GIL held. */
-#ifndef PLUS_COMPACT_COMPACT_DICT_H
-#define PLUS_COMPACT_COMPACT_DICT_H
+#pragma once
 
 #include "../state.h"
 #include "compact_find.h"
@@ -42,5 +41,3 @@ plus_compact_add(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject *value)
 /* Remove an entry and give its value to the caller.  1; 0 if the key is missing; -1 with an exception. */
 int
 plus_compact_take(PyObject *dict, PyObject *key, PyObject **value);
-
-#endif

@@ -1,6 +1,5 @@
 /* The sources of update() and the constructor of a CompactDict.  GIL held; other code may run. */
-#ifndef PLUS_COMPACT_COMPACT_UPDATE_H
-#define PLUS_COMPACT_COMPACT_UPDATE_H
+#pragma once
 
 #include "compact_dict.h"
 
@@ -12,5 +11,3 @@ plus_compact_update(PyObject *dict, PyObject *source);
  * Runs no other code. */
 void
 plus_compact_reserve_for(const struct plus_compact_state *state, PyObject *dict, PyObject *source);
-
-#endif

@@ -1,6 +1,5 @@
 /* Iterators and views of a CompactDict.  With the GIL held. */
-#ifndef PLUS_COMPACT_COMPACT_VIEWS_H
-#define PLUS_COMPACT_COMPACT_VIEWS_H
+#pragma once
 
 #include "compact_dict.h"
 
@@ -22,5 +21,3 @@ plus_compact_view(PyObject *dict, enum plus_compact_part part);
 /* Add the types to the module.  0, or -1 with an exception. */
 int
 plus_compact_views_exec(PyObject *module, struct plus_compact_state *state);
-
-#endif

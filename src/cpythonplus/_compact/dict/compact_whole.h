@@ -1,6 +1,5 @@
 /* Slots of the type CompactDict that use all entries.  GIL held; other code may run. */
-#ifndef PLUS_COMPACT_COMPACT_WHOLE_H
-#define PLUS_COMPACT_COMPACT_WHOLE_H
+#pragma once
 
 #include "compact_dict.h"
 
@@ -12,5 +11,3 @@ PyObject *
 plus_compact_richcompare(PyObject *dict, PyObject *other, int op);
 PyObject *
 plus_compact_repr(PyObject *dict);
-
-#endif

@@ -13,8 +13,7 @@
  *
  * GIL held; no exception may be set before, and none is set afterwards.
  */
-#ifndef PLUS_INTERP_FACTS_H
-#define PLUS_INTERP_FACTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -104,5 +103,3 @@ plus_lie_of(enum plus_fact fact);
 /* The structure at `pointer`. */
 #define PLUS_AT(fact, pointer)                                                                     \
     ((__typeof__(pointer))((uintptr_t)(pointer) + (uintptr_t)PLUS_LIE(fact)))
-
-#endif

@@ -1,6 +1,5 @@
 /* Variables of a running Python function. */
-#ifndef PLUS_INTERP_FRAME_LOCALS_H
-#define PLUS_INTERP_FRAME_LOCALS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -12,5 +11,3 @@
  * raise right away. */
 int
 plus_frame_forget(PyFrameObject *frame, PyObject *op);
-
-#endif

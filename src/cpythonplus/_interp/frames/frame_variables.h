@@ -1,7 +1,6 @@
 /* A frame's variables.  GIL held; no Python code runs, and the frame is not changed: before 3.13 reading
  * `frame.f_locals` would leave a dict in it that keeps its variables alive. */
-#ifndef PLUS_INTERP_FRAME_VARIABLES_H
-#define PLUS_INTERP_FRAME_VARIABLES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -9,5 +8,3 @@
  * by its contents. */
 PyObject *
 plus_frame_variables(PyObject *frame);
-
-#endif

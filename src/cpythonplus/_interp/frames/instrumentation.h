@@ -3,8 +3,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_INSTRUMENTATION.
  */
-#ifndef PLUS_INTERP_INSTRUMENTATION_H
-#define PLUS_INTERP_INSTRUMENTATION_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -80,5 +79,3 @@ plus_instrumentation_must_wait(const PyThreadState *tstate)
     return false;
 #endif
 }
-
-#endif

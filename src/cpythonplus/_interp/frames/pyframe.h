@@ -2,8 +2,7 @@
  *
  * Include this first, and only in files that read frames: it includes CPython's internal headers for their structures
  * and inline functions; the functions that they declare are not exported. */
-#ifndef PLUS_INTERP_PYFRAME_H
-#define PLUS_INTERP_PYFRAME_H
+#pragma once
 
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
@@ -104,5 +103,3 @@ plus_pyframe_of(PyFrameObject *object)
 {
     return plus_pyframe_at(object->f_frame);
 }
-
-#endif

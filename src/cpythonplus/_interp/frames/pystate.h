@@ -2,8 +2,7 @@
  *
  * Only this code writes into a PyThreadState.  Callers hold the GIL and have proven PLUS_FACT_THREAD_STATE.
  */
-#ifndef PLUS_INTERP_PYSTATE_H
-#define PLUS_INTERP_PYSTATE_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -275,5 +274,3 @@ plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);
 /* Drops the references of a state that will not be switched to again. */
 void
 plus_pystate_clear(struct plus_pystate *state);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have checked that plus_immortal_refusal() is NULL.
  */
-#ifndef PLUS_INTERP_IMMORTAL_H
-#define PLUS_INTERP_IMMORTAL_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -91,7 +90,5 @@ plus_immortal_undo(PyObject *op, Py_ssize_t count)
 #endif
     plus_immortal_set_interned_state(op, SSTATE_INTERNED_MORTAL);
 }
-
-#endif
 
 #endif

@@ -1,6 +1,5 @@
 /* Channels: the waiting tasklets, and the meeting of a sender with a receiver.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_CHANNEL_H
-#define PLUS_TASKLETS_CHANNEL_H
+#pragma once
 
 #include "../core/lists.h"
 
@@ -10,5 +9,3 @@ extern PyObject *plus_channel_hook; /* the channel callback, or NULL */
  * exception. */
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);
-
-#endif

@@ -1,6 +1,5 @@
 /* The type `channel`, and its functions for objects that begin with a channel. */
-#ifndef PLUS_TASKLETS_CHANNEL_PY_H
-#define PLUS_TASKLETS_CHANNEL_PY_H
+#pragma once
 
 #include "channel.h"
 
@@ -18,5 +17,3 @@ PyObject *
 plus_channel_made_at(PyObject *op, void *ignored);
 PyObject *
 plus_refuse_pickling(PyObject *op, PyObject *ignored);
-
-#endif

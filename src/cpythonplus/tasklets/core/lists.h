@@ -2,8 +2,7 @@
  *
  * Called with the GIL held.
  */
-#ifndef PLUS_TASKLETS_LISTS_H
-#define PLUS_TASKLETS_LISTS_H
+#pragma once
 
 #include "task.h"
 
@@ -124,5 +123,3 @@ plus_channel_remove(struct plus_tasklet *task)
 /* Removes all tasklets and drops the references to them. */
 void
 plus_channel_empty(struct plus_channel *channel);
-
-#endif

@@ -20,8 +20,7 @@
  *
  * Switching needs some functions of later layers: struct plus_above has pointers to all of them.
  */
-#ifndef PLUS_TASKLETS_TASK_H
-#define PLUS_TASKLETS_TASK_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_interp/frames/frames.h"
@@ -391,5 +390,3 @@ plus_drop_result(PyObject *result, PyObject *place)
     }
     Py_XDECREF(result);
 }
-
-#endif

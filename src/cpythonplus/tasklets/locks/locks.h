@@ -10,8 +10,7 @@
  *
  * fork: in the child a lock is free if its owner, or its heir, was in another thread.
  */
-#ifndef PLUS_TASKLETS_LOCKS_H
-#define PLUS_TASKLETS_LOCKS_H
+#pragma once
 
 #include "../scheduling/parking.h"
 
@@ -85,5 +84,3 @@ void
 plus_task_locks_after_fork(struct plus_scheduler *sched);
 
 extern const char plus_acquiring[]; /* a dump's words for a tasklet that waits for a lock */
-
-#endif

@@ -1,6 +1,5 @@
 /* The types `Lock` and `RLock`. */
-#ifndef PLUS_TASKLETS_LOCKS_PY_H
-#define PLUS_TASKLETS_LOCKS_PY_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -9,5 +8,3 @@ extern PyTypeObject plus_task_lock_type, plus_task_rlock_type;
 /* Makes a Lock or RLock for importlib. */
 PyObject *
 plus_task_lock_for_imports(PyObject *module, PyObject *type);
-
-#endif

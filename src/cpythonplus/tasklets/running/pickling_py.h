@@ -1,6 +1,5 @@
 /* The C functions for cpythonplus.tasklets._pickling.reducing. */
-#ifndef PLUS_TASKLETS_PICKLING_PY_H
-#define PLUS_TASKLETS_PICKLING_PY_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -9,5 +8,3 @@ extern PyMethodDef plus_pickling_methods[];
 /* Called when the module's functions are added and its types are ready. */
 int
 plus_pickling_prepare(PyObject *module);
-
-#endif

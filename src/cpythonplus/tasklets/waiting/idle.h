@@ -6,8 +6,7 @@
  * All functions are called with the GIL held.  fork: in the child no thread waits; the thread that forked, in a signal
  * handler, goes on.
  */
-#ifndef PLUS_TASKLETS_IDLE_H
-#define PLUS_TASKLETS_IDLE_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -20,5 +19,3 @@ plus_idle_wait(struct plus_scheduler *sched, uint64_t deadline_ns);
 /* Ends the wait of that scheduler's thread, if it waits.  Callable from any thread. */
 void
 plus_idle_wake(struct plus_scheduler *sched);
-
-#endif
