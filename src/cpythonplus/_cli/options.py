@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._cli.features import Option
 
-__all__ = ["take_options"]
-
 
 def take_options(
     arguments: Sequence[str], options: Sequence[Option], command: str

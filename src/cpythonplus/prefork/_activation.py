@@ -8,15 +8,6 @@ from collections.abc import Callable
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus.gil import _limits
 
-__all__ = [
-    "checked_policy",
-    "gil_statistics",
-    "rehearse_gil",
-    "schedule_gil",
-    "use_native_locks",
-    "watch_stalls",
-]
-
 
 def checked_policy(text: str) -> str:
     """Return a policy like `slice_us=5000,spin_us=0` in its normal form; raises ValueError."""

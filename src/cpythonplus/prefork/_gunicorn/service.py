@@ -68,8 +68,6 @@ from cpythonplus.prefork._warming.again import Again
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SERVICE", "Service", "rehearse_requests"]
-
 _LOOK_INTERVAL_S = 1.0
 _AGAIN_S = 0.01
 _SPARE_SLOTS = 16
