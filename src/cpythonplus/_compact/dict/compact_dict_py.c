@@ -239,7 +239,6 @@ compact_popitem(PyObject *self, PyObject *unused)
 {
     PyObject *item = PyTuple_New(2), *key, *value;
 
-    (void)unused;
     if (item == NULL) {
         return NULL;
     }
@@ -257,7 +256,6 @@ compact_popitem(PyObject *self, PyObject *unused)
 static PyObject *
 compact_clear_method(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     plus_compact_clear(plus_compact_of(self));
     Py_RETURN_NONE;
 }
@@ -265,7 +263,6 @@ compact_clear_method(PyObject *self, PyObject *unused)
 static PyObject *
 compact_copy(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_copied(self);
 }
 
@@ -313,21 +310,18 @@ compact_fromkeys(PyObject *type, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 compact_keys(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_KEYS);
 }
 
 static PyObject *
 compact_values(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_VALUES);
 }
 
 static PyObject *
 compact_items(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_ITEMS);
 }
 
@@ -340,14 +334,12 @@ compact_iter(PyObject *self)
 static PyObject *
 compact_reversed(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_iterate(self, PLUS_COMPACT_KEYS, true);
 }
 
 static PyObject *
 compact_sizeof(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyLong_FromSsize_t(Py_TYPE(self)->tp_basicsize +
                               plus_compact_bytes(plus_compact_of(self)));
 }
@@ -407,7 +399,6 @@ compact_reduce(PyObject *self, PyObject *unused)
     PyObject *iterator = items != NULL ? PyObject_GetIter(items) : NULL;
     PyObject *reduced = NULL;
 
-    (void)unused;
     if (iterator != NULL) {
         reduced = Py_BuildValue("OOOOO", PyTuple_GET_ITEM(call, 0), PyTuple_GET_ITEM(call, 1),
                                 state, Py_None, iterator);

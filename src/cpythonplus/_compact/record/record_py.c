@@ -89,14 +89,12 @@ static PyType_Spec class_spec = {
 static PyObject *
 refuse_alloc(PyTypeObject *type, Py_ssize_t items)
 {
-    (void)items;
     return plus_record_raise_unsealed(type);
 }
 
 static void
 refuse_free(void *op)
 {
-    (void)op;
     Py_FatalError("a class of records that was not complete had an instance");
 }
 

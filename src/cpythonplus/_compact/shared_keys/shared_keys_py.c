@@ -112,7 +112,6 @@ share(PyObject *module, PyObject *dict)
 static PyObject *
 share(PyObject *module, PyObject *dict)
 {
-    (void)module;
     return Py_NewRef(dict);
 }
 #endif

@@ -44,9 +44,6 @@ forget_in_copy(Frame *frame, PyObject *op)
             PyErr_Clear();
         }
     }
-#else
-    (void)frame;
-    (void)op;
 #endif
 }
 

@@ -453,7 +453,6 @@ is_entry(Frame *frame, const Frame *home)
         }
     }
 #endif
-    (void)home;
 #if PY_VERSION_HEX >= 0x030C0000
     return !plus_pyframe_is_python(frame);
 #else

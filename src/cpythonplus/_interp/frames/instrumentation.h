@@ -75,7 +75,6 @@ plus_instrumentation_must_wait(const PyThreadState *tstate)
 #if PY_VERSION_HEX >= 0x030E0000
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, tstate)->delete_later != NULL;
 #else
-    (void)tstate;
     return false;
 #endif
 }

@@ -55,8 +55,7 @@ plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
 #elif PY_VERSION_HEX >= 0x030C0000
     return frame->owner != FRAME_OWNED_BY_CSTACK;
 #else
-    (void)frame; /* 3.11 marks the called frame instead (is_entry) */
-    return true;
+    return true; /* 3.11 marks the called frame instead (is_entry) */
 #endif
 }
 

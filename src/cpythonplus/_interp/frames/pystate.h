@@ -72,8 +72,6 @@ plus_pystate_resumed(struct plus_pystate *state)
 {
 #if PY_VERSION_HEX >= 0x030E0000
     Py_CLEAR(state->current_executor);
-#else
-    (void)state;
 #endif
 }
 

@@ -49,7 +49,6 @@ plus_immortal_may_be(PyObject *op)
 #ifdef Py_DEBUG
     return !PyUnicode_Check(op) || PyUnicode_CHECK_INTERNED(op) != SSTATE_NOT_INTERNED;
 #else
-    (void)op;
     return true;
 #endif
 }

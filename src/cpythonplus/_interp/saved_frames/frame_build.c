@@ -465,10 +465,8 @@ static _Py_CODEUNIT *
 code_start(Frame *frame, PyCodeObject *code)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    (void)code;
     return _PyFrame_GetBytecode(frame);
 #else
-    (void)frame;
     return _PyCode_CODE(code);
 #endif
 }

@@ -252,7 +252,6 @@ called_by(const struct standing *outer, const struct standing *inner)
 {
     PyObject *callable = called_at(outer);
 
-    (void)inner;
     return callable != NULL && is_held(outer, inner, callable) ? callable : NULL;
 }
 
@@ -649,10 +648,8 @@ static bool
 is_called_by_c(const Frame *frame, bool after_entry)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    (void)frame;
     return after_entry;
 #else
-    (void)after_entry;
     return frame->is_entry;
 #endif
 }

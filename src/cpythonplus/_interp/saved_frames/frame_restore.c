@@ -725,7 +725,6 @@ reads_as_built(const struct plus_probe_call *call, PyObject *frames)
 static PyObject *
 give_true(void *arg)
 {
-    (void)arg;
     Py_RETURN_TRUE;
 }
 
