@@ -76,6 +76,19 @@ plus_pyframe_code(const struct _PyInterpreterFrame *frame)
                : NULL;
 }
 
+/* The function that the frame executes, or the generator's; borrowed. */
+static inline PyObject *
+plus_pyframe_function(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
+}
+
 /* False for a frame that is about to begin: it may lack some of its variables. */
 static inline bool
 plus_pyframe_has_begun(struct _PyInterpreterFrame *frame)

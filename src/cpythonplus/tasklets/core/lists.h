@@ -121,5 +121,13 @@ plus_channel_remove(struct plus_tasklet *task)
 }
 
 /* Removes all tasklets and drops the references to them. */
-void
-plus_channel_empty(struct plus_channel *channel);
+static inline void
+plus_channel_empty(struct plus_channel *channel)
+{
+    while (channel->head != NULL) {
+        struct plus_tasklet *task = channel->head;
+
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+}
