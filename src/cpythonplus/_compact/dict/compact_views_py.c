@@ -6,7 +6,7 @@
 #include "../binding.h"
 
 #include "../../_base/raise.h"
-#include "compact_views.h"
+#include "compact_dict.h"
 
 /* ---- iterators ----------------------------------------------------------------------------------- */
 

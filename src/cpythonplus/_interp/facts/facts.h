@@ -83,6 +83,9 @@ enum plus_fact_state {
     PLUS_FACT_ABSENT, /* this version does not have it */
 };
 
+/* All facts (../facts_table.c), for plus_facts_register(). */
+extern const struct plus_fact_entry plus_fact_table[PLUS_FACTS];
+
 /* The state, without running a probe. */
 enum plus_fact_state
 plus_fact_state(enum plus_fact fact, const char **refusal);

@@ -228,7 +228,8 @@ is_bound(const struct standing *outer, const struct standing *inner)
 
     return callable != NULL && plus_read_memory((uintptr_t)callable, &method, sizeof(method)) &&
            Py_REFCNT(&method) > 0 && method.ob_base.ob_type == &PyMethod_Type &&
-           method.im_func == plus_pyframe_function(inner->frame) && method.im_self == first_of(inner);
+           method.im_func == plus_pyframe_function(inner->frame) &&
+           method.im_self == first_of(inner);
 }
 #else
 #define is_bound(outer, inner) false
@@ -487,7 +488,8 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     PyObject *callable = partial_leads < 0 ? NULL : called_by(outer, inner);
 
     if (partial_leads > 0 || is_bound(outer, inner) ||
-        amounts_to(callable, plus_pyframe_function(inner->frame)) || is_end_of_with(outer, inner, callable)) {
+        amounts_to(callable, plus_pyframe_function(inner->frame)) ||
+        is_end_of_with(outer, inner, callable)) {
         return 0;
     }
     inner->made = made_by(callable, inner->frame);

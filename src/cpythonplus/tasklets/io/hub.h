@@ -46,3 +46,6 @@ plus_hub_after_fork(struct plus_scheduler *sched);
 
 void
 plus_hub_end(struct plus_scheduler *sched);
+
+extern PyMethodDef
+    plus_io_methods[]; /* io_py.c: waiting for descriptors, for the Python files of `io` */

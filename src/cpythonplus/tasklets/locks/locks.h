@@ -84,3 +84,10 @@ void
 plus_task_locks_after_fork(struct plus_scheduler *sched);
 
 extern const char plus_acquiring[]; /* a dump's words for a tasklet that waits for a lock */
+
+/* Lock and RLock (locks_py.c). */
+extern PyTypeObject plus_task_lock_type, plus_task_rlock_type;
+
+/* Makes a Lock or RLock for importlib. */
+PyObject *
+plus_task_lock_for_imports(PyObject *module, PyObject *type);

@@ -64,4 +64,5 @@ plus_waiters_make(const char *waits);
 void
 plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
 
-extern PyTypeObject plus_waiters_type; /* of the wait queues */
+extern PyTypeObject plus_waiters_type;  /* of the wait queues */
+extern PyTypeObject plus_delivery_type; /* delivery.c: for the end of a call in another thread */

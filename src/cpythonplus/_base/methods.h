@@ -1,7 +1,7 @@
 /* Helpers for method tables. */
 #pragma once
 
-#include "../_base/compat.h"
+#include "compat.h"
 
 #include <string.h>
 
