@@ -1,4 +1,4 @@
-/* What this folder adds to the extension module, and run().  Called with the GIL held. */
+/* The types and methods of this folder, for tasklets_py.c, and run().  Called with the GIL held. */
 #pragma once
 
 #include "../watchdog/watchdog.h"
