@@ -280,6 +280,7 @@ def limited(limit_bytes: int) -> Iterator[Path]:
         folder.rmdir()
 
 
+@pytest.mark.slow
 def test_a_worker_that_the_kernel_kills_is_replaced(root: None, tmp_path: Path) -> None:
     words = ("--metrics", "/metrics", "--timeout", "0")
     with limited(300 << 20) as members, running(tmp_path, *words, app=APP) as server:

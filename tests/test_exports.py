@@ -17,7 +17,7 @@ from cpythonplus import _native
 from tools.docs_site.modules import BY_NAME, PACKAGE, STANDARD, path_of, public_modules
 
 ROOT = Path(__file__).resolve().parent.parent
-FACES = {"gil", "threads", "tasklets", "memory", "prefork", "stackless"}
+FACES = {"gil", "threads", "tasklets", "memory", "prefork", "dask", "stackless"}
 # Drop-ins have the names of the modules in whose place they are used.
 DROP_INS = re.compile(r"cpythonplus\.(stackless|threads|tasklets\.(locks|io\.\w+))$")
 MODULES = public_modules()

@@ -120,10 +120,10 @@ compat() { once "other people's tests" compat COMPAT=quick; }
 cycles() { once "cycles in other people's tests" compat COMPAT=quick COMPAT_ARGS=--no-cycles; }
 cpython_tasklets() { once "CPython's own tests with tasklets" cpython-tests-tasklets CPYTHON_TESTS=quick; }
 
-# sanitizers [ROOM]...: of all rooms, if none is named.
+# sanitizers [ROOM]...: of all rooms, the slow tests too, if none is named.
 sanitizers() {
-    local name=sanitizers${1:+-changed}
-    run_tests "$name" at here "$name" "${*/#/tests/}" make sanitize PYTHON="$first_python"
+    local name=sanitizers${1:+-changed} arguments=${*/#/tests/}
+    run_tests "$name" at here "$name" "${arguments:--m 'not builds and not any_version'}" make sanitize PYTHON="$first_python"
 }
 
 aarch64() {

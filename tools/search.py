@@ -202,7 +202,7 @@ class Line:
             exec(TIDY.get(self.room, ""), self.names)
         end_tasklets()
         if not collects():
-            if threading.active_count() == 1:  # or one of another thread blocks in a finalizer
+            if len(sys._current_frames()) == 1:  # noqa: SLF001  # or one of another thread blocks in a finalizer
                 self.wrong.append(("others", "the collector does not run"))
                 os.write(2, f"{self.trail}".encode())
             return

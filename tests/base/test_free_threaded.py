@@ -54,6 +54,7 @@ WORKING = {
     "gil_statistics",
     "gil_stop",
     "gil_take_stalls",
+    "gil_thread_use",
     "gil_threads",
     "gil_watch_stalls",
     "memory_agent_after_fork_child",

@@ -1,6 +1,7 @@
 """`python -m benchmarks reports`: what is a verdict, what the page shows; nothing is installed."""
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,33 @@ def test_the_folder_of_an_environment_is_no_evidence() -> None:
     assert found["said"] == "other.py:3"
 
 
+@pytest.mark.parametrize(
+    ("status", "out", "error", "found"),
+    [
+        (0, '"jar.py:7 x"', "", ("near", "jar.py:7 x")),
+        (0, "", "", ("failed", "no output")),
+        (1, "", "Traceback\nneed gdb or lldb\n", ("failed", "need gdb or lldb")),
+    ],
+)
+def test_memray_is_attached(
+    status: int, out: str, error: str, found: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+
+    def run(command: list[str]) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        return subprocess.CompletedProcess(command, status, out, error)
+
+    monkeypatch.setattr(judging, "_run", run)
+    monkeypatch.setattr(judging, "_ENDS_S", 0.0)
+    told = judging._attached(REPORT, Path("/env/bin/python"), 0.0, 4711)
+    assert (told["verdict"], told["said"]) == found
+    assert asked[0][:4] == ["/env/bin/python", "-m", "memray", "attach"]
+    assert asked[0][-1] == "4711"
+    if status == 0:
+        assert asked[1][-2:] == ["--read", asked[0][-2]]
+
+
 def result(name: str, verdict: str) -> dict[str, object]:
     tools = ("doctor", "native", *judging.TOOLS)
     return {
@@ -60,7 +88,9 @@ def test_the_page_has_a_row_of_each(
 ) -> None:
     names = [report.name for report in REPORTS]
     rows = [result(names[0], "exact"), {"name": names[1], "not_rebuilt": "no wheel"}]
-    results = {"python": "3.11.7", "reports": [*rows, result(names[2], "near")]}
+    older = result(names[2], "near")
+    del older["attach"]  # of before there was this column
+    results = {"python": "3.11.7", "reports": [*rows, older]}
     (tmp_path / "results").mkdir()
     (tmp_path / "results" / "3.11.json").write_text(json.dumps(results))
     page = tmp_path / "doctor.md"
@@ -74,6 +104,8 @@ def test_the_page_has_a_row_of_each(
     assert f"[{REPORTS[0].report}]({REPORTS[0].url})" in text
     assert "doctor \\| said" in text
     assert "| 1, 1, 0 |" in text
+    assert "| memray attach |" in text
+    assert "| near | - |" in text
 
 
 def test_what_cannot_be_installed_is_told(

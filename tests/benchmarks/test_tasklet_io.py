@@ -98,6 +98,7 @@ def test_a_lock_is_held(name: str, side: Side) -> None:
     assert case_called(name).measure(COMMANDS, side, TINY).rate > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", WORKERS)
 @pytest.mark.parametrize("name", ["worker-50", "worker-waiting-200"])
 def test_a_worker_class_serves(name: str, side: Side) -> None:

@@ -137,6 +137,7 @@ def test_a_server(tmp_path: Path) -> None:
         assert part in result.out
 
 
+@pytest.mark.slow
 def test_a_server_with_light_and_heavy_requests(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as found:
         port = str(found.getsockname()[1])

@@ -119,6 +119,7 @@ def test_a_process_under_run(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert capsys.readouterr().err == f"cpythonplus doctor: there is no process {pid}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.needs_gil
 def test_what_grows_in_a_process(capsys: pytest.CaptureFixture[str]) -> None:
     program = """\

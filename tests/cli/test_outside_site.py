@@ -54,6 +54,16 @@ def bare(target: Path, tmp_path: Path) -> Bare:
 RUN = ("-m", "cpythonplus", "run")
 
 
+def test_of_two_copies_the_one_that_runs_nothing_is_told(tmp_path: Path) -> None:
+    """`-m` finds the copy in the current folder, and `site` the one that is installed."""
+    copy = tmp_path / "cpythonplus"
+    shutil.copytree(HOME, copy)
+    result = execute([sys.executable, *RUN, "-c", ACTIVE], cwd=tmp_path)
+    assert (result.status, result.out) == (0, "False\n")
+    said = f"nothing is switched on: `run` is in {copy}, and this process has {HOME}"
+    assert result.err == f"cpythonplus run: {said}\n"
+
+
 def test_active(bare: Bare) -> None:
     assert bare("-c", ACTIVE).out == "False\n"
     result = bare(*RUN, "-c", ACTIVE)

@@ -52,6 +52,7 @@ def serve(folder: Path, *words: str, env: dict[str, str] | None = None, **files:
         (["app:app", "--metrics", "99999"], WRONG_USE, "[::1]:9100, got '99999'"),
         (["app:app", "--policy", "slice_us=1"], WRONG_USE, "slice_us must be from 100"),
         (["app:app", "--policy=slice=1"], WRONG_USE, "no key 'slice' (did you mean slice_us?)"),
+        (["app:app", "--job-share", "lots"], WRONG_USE, "a percentage like 25%, got 'lots'"),
         (["app:app", "--no-doctor=1"], WRONG_USE, "--no-doctor takes no value"),
         (["app:app", "--no-doc"], WRONG_USE, "--no-doctor counts on the command line alone"),
         (["app:app", "--malloc"], WRONG_USE, "--malloc: expected a value"),
@@ -199,22 +200,33 @@ def test_what_is_read_before_gunicorn_is_not_in_its_variable(tmp_path: Path) -> 
     )
 
 
+POLICY_APP = """
+    from cpythonplus import gil
+    installed, install = [], gil.install
+    gil.install = lambda policy=None: installed.append(policy) or install(policy)
+    def app(environ, start_response):
+        start_response("200 OK", [("Connection", "close")])
+        return [str(installed[-1]).encode()]
+"""
+
+
 @pytest.mark.needs_gil
 @pytest.mark.parametrize("way", ["--policy", "GUNICORN_CMD_ARGS", "CPYTHONPLUS_PREFORK_POLICY"])
 def test_the_workers_have_the_policy(tmp_path: Path, way: str) -> None:
-    app = """
-        from cpythonplus import gil
-        installed, install = [], gil.install
-        gil.install = lambda policy=None: installed.append(policy) or install(policy)
-        def app(environ, start_response):
-            start_response("200 OK", [("Connection", "close")])
-            return [str(installed[-1]).encode()]
-    """
+    app = POLICY_APP
     text = "slice_us=5000,spin_us=3"
     words = [way, text] if way == "--policy" else []
     env = {"--policy": {}, "GUNICORN_CMD_ARGS": {way: f"--policy {text}"}}.get(way, {way: text})
     with running(tmp_path, *words, app=app, env=env) as server:
         assert server.get() == "Policy(slice_us=5000, batch_share=0.05, spin_us=3)"
+        assert server.stop() == 0
+
+
+@pytest.mark.needs_gil
+def test_the_share_of_jobs_wins_over_the_policy(tmp_path: Path) -> None:
+    words = ("--job-share", "25%", "--policy", "batch_share=0.5,spin_us=7")
+    with running(tmp_path, *words, app=POLICY_APP) as server:
+        assert server.get() == "Policy(slice_us=10000, batch_share=0.25, spin_us=7)"
         assert server.stop() == 0
 
 

@@ -259,6 +259,7 @@ def test_a_process_that_ends_badly_is_a_failure(python: Path, ending: str, told:
     assert found.ending.endswith("the last test begun: no test")
 
 
+@pytest.mark.slow
 def test_a_time_limit_ends_what_left_the_group_too(python: Path, tmp_path: Path) -> None:
     noted = tmp_path / "pid"
     # The child is in another session, and in the way of its parent's end.
@@ -281,6 +282,7 @@ time.sleep(600)
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.needs_gil
 @pytest.mark.parametrize(
     ("side", "wrong"),

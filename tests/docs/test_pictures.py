@@ -67,7 +67,7 @@ def test_readme_quotes_what_grows() -> None:
 
 def test_pictures_are_small_and_ask_for_nothing() -> None:
     pictures = sorted(PICTURES.iterdir())
-    assert len(pictures) == 4
+    assert len(pictures) == 5
     for picture in pictures:
         assert picture.stat().st_size < LARGEST, picture.name
         if picture.suffix == ".svg":

@@ -119,6 +119,7 @@ def switch(waits):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waits", [False, True])
 def test_greenlets_switch_meanwhile(waits: bool, capfd: pytest.CaptureFixture[str]) -> None:
     program = SHOP.replace('print("ready"', f'{GREENLETS}print("ready"')
@@ -134,6 +135,7 @@ def test_greenlets_switch_meanwhile(waits: bool, capfd: pytest.CaptureFixture[st
         assert "xperiment" not in capfd.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator maps memory of its own")
 @pytest.mark.parametrize(
     "leak", ["C.PyMem_Malloc(400)", "C.Py_IncRef(ctypes.py_object(bytes(4000)))"]

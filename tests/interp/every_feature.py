@@ -1,5 +1,6 @@
 """Run in a child: what each feature gives, or that it refuses, as JSON."""
 
+import ctypes
 import gc
 import itertools
 import json
@@ -20,6 +21,7 @@ class Session:
 
 
 HELD = [Session(number) for number in range(100)]
+NEW: list[Session] = []
 GONE_ON: list[object] = []
 SAID: dict[str, str] = {}
 
@@ -139,6 +141,23 @@ def use_census() -> object:
         for row in census.by_type
         if row.name.endswith("Session")
     ]
+
+
+@feature
+def use_growth() -> object:
+    """Objects with a name, and some that nothing refers to."""
+    hold = ctypes.pythonapi.Py_IncRef
+    hold.argtypes = [ctypes.py_object]
+    with memory.growth() as found:
+        NEW.extend(Session(number) for number in range(3000))
+        for number in range(20_000):
+            hold(f"no. {number}")
+    result = found.result
+    if result is None or result.lost or result.losses:
+        raise RuntimeError(result)
+    lost = [row for row in result.owners if row.name.endswith(" x str")]
+    more = [(row.type, row.entries - row.entries_before > 19_900) for row in lost]
+    return more, "__main__.NEW" in [row.name for row in result.owners]
 
 
 @feature

@@ -39,6 +39,7 @@ def probe(folder: Path) -> ModuleType:
 
 
 class TestOwned:
+    @pytest.mark.slow
     @pytest.mark.parametrize("check", ["check_shapes", "check_endings"])
     def test_visits_are_references(self, folder: Path, check: str) -> None:
         run_child(

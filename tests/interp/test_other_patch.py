@@ -60,6 +60,7 @@ def test_public_half_of_a_thread_state(same: Path, tmp_path: Path, words: str) -
     assert told(build(tmp_path, with_public_half(tmp_path, member, change)), expression) == limits
 
 
+@pytest.mark.slow
 def test_flags_of_an_incremental_collector(same: Path) -> None:
     """3.14.0 to 3.14.4 note in a link's lowest bit in which half of the old objects it is."""
     links = "[other_patch_probe.leads_to(id(op) - 16 + more, op) for more in (0, 1, 2, 4, 16)]"

@@ -325,6 +325,10 @@ class TestNames:
             ("attribute", "cell_contents", "list"),
         ]
         assert spelled([module, names, ("key", "f", "function"), *closure]).endswith(".f (closure)")
+        closure[1] = ("free variable", "kept", "cell")
+        for steps in (closure, closure[:2]):
+            told = spelled([module, names, ("key", "f", "function"), *steps])
+            assert told.endswith(".f (closure: kept)")
         assert spelled([("root", None, "dict")]).startswith("C code, or a thread")
         assert spelled([module, names, ("key", "d", "dict"), ("key", ("m.K",), "list")]) == (
             f"{__name__}.d[<m.K>]"
@@ -714,6 +718,85 @@ class TestHeldByCCode:
         assert explained == "True"
         assert "- 20," in text
         assert "nothing on the heap refers to them) has grown" in text
+
+    @of_rss
+    def test_without_pymalloc(self) -> None:
+        """All blocks come from malloc: those of objects are no memory of C code."""
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+            kept = []
+            with memory.growth() as found:
+                kept += [[number] for number in range(20_000)]
+                for number in range(20_000):
+                    hold(f"no. {number} " + "x" * 150)
+            [lost] = [row for row in found.result.owners if row.name.endswith(" x str")]
+            print(lost.type, lost.entries - lost.entries_before > 19_900)
+            print([row.name for row in found.result.owners if row is not lost])
+            more = found.result.c_heap_bytes - found.result.c_heap_before_bytes
+            print(abs(more) < 300_000 or more)
+            """,
+            env=child_environment({"PYTHONMALLOC": "malloc"}),
+        ).out
+        assert out == ("nothing on the heap refers to them True\n['__main__.kept']\nTrue\n")
+
+    @of_rss
+    def test_a_free_variable(self) -> None:
+        out = run_child(
+            """
+            from cpythonplus import memory
+
+            def make():
+                values = []
+                def add(value):
+                    values.append([value])
+                return add
+
+            add = make()
+            with memory.growth() as found:
+                for number in range(9000):
+                    add(number)
+            print([(row.name, row.type) for row in found.result.owners])
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "[('__main__.add (closure: values)', 'list')]\n"
+
+    @of_rss
+    def test_a_greenlet_that_is_suspended(self) -> None:
+        """Its variables are named like those of a thread, unless greenlet itself leads to them."""
+        pytest.importorskip("greenlet")
+        out = run_child(
+            """
+            from greenlet import getcurrent, greenlet
+            from cpythonplus import memory
+
+            def pause():
+                getcurrent().parent.switch()
+
+            def fetch():
+                kept, texts = [], []
+                while True:
+                    kept.append([len(kept)])
+                    texts.append(f"a longer text, no. {len(kept)} " * 3)
+                    sorted([1], key=lambda number: pause())
+
+            workers = [greenlet(fetch) for _ in range(3)]
+            with memory.growth() as found:
+                for number in range(9000):
+                    workers[number % 3].switch()
+            rows = [(row.name, row.type) for row in found.result.owners]
+            print(sorted(row for row in rows if row != ("3 x fetch()", "frame")))
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        names = ["kept of fetch()"] * 3 + ["texts of fetch()"] * 3
+        names = names if sys.version_info < (3, 15) else ["__main__.workers"]
+        assert out == f"{[(name, 'list') for name in names]}\n"
 
     @of_rss
     def test_short_strings_that_nobody_refers_to(self) -> None:
@@ -1183,16 +1266,27 @@ class TestText:
         rows = [
             {**row, "where": [{"objects": 900, "path": "app.streams[...]"}]},
             {**row, "type": "app.Item", "is_native": False},
-            {**row, "type": "_thread.lock", "objects_before": 890, "where": [{"path": "app.lock"}]},
+            {**row, "type": "zlib.Other", "objects_before": 890, "where": [{"path": "app.other"}]},
+            {**row, "type": "_thread.lock", "where": [{"path": "app.lock"}]},
             {**row, "type": "_io.Small", "objects": 90_000},
             {**row, "type": "zlib.Part", "where": [{"path": "app.streams[...].part"}]},
         ]
         growth = {"c_heap_bytes": 9 << 20, "c_heap_before_bytes": 1 << 20, "classes": rows}
         text = " ".join(report_text({"growth": growth}).split())
         assert (
-            "; it may be that of 10 more _thread.lock by app.lock and 300 more zlib.Compress by"
+            "; it may be that of 10 more zlib.Other by app.other and 300 more zlib.Compress by"
             " app.streams[...]." in text
         )
+
+    def test_objects_that_may_have_blocks_of_the_allocator(self) -> None:
+        """As a greenlet has."""
+        held = "C code, or a thread, has it: app.Green"
+        row = {"type": "app.Green", "objects": 9000, "objects_before": 1000, "is_native": True}
+        for path, by in (("app.pile[...]", " by app.pile[...]"), (held, "")):
+            rows = [{**row, "where": [{"objects": 9000, "path": path}]}]
+            grown = {"name": "unexplained_blocks", "size_bytes": 3 << 20, "before_bytes": 0}
+            text = " ".join(report_text({"growth": {"parts": [grown], "classes": rows}}).split())
+            assert f"references; it may be that of 8,000 more app.Green{by}." in text
 
     @pytest.mark.parametrize(
         ("kib", "seconds", "is_slow"),
@@ -1203,6 +1297,27 @@ class TestText:
         text = report_text({"growth": {"owners": [row], "seconds": seconds}})
         assert "- m.kept (list) has grown most" in text
         assert ("doctor growth a.json b.json" in text) == is_slow
+
+    @pytest.mark.parametrize(
+        ("kind", "more", "halfway", "is_told"),
+        [
+            ("list", 300, -1, True),
+            ("list", 300, 20, True),
+            ("list", 300, 2, False),  # most in one half of the time
+            ("list", 90, -1, False),
+            ("garbage", 300, -1, False),
+        ],
+    )
+    def test_many_small_entries(self, kind: str, more: int, halfway: int, is_told: bool) -> None:
+        row = {"name": "m.kept", "type": kind, "amount_bytes": 40 << 10}
+        row |= {"entries": 100 + more, "entries_before": 100}
+        grown: dict[str, Any] = {"owners": [row], "seconds": 20.0}
+        if halfway >= 0:
+            row["halfway_bytes"] = halfway << 10
+            grown["halfway_seconds"] = 10.0
+        text = report_text({"growth": grown})
+        assert ("- m.kept" in text) == is_told
+        assert ("doctor growth a.json b.json" in text) == is_told
 
     def test_interned_strings_are_counted(self) -> None:
         names = [sys.intern(f"interned by a test {number}") for number in range(100)]
@@ -1244,6 +1359,29 @@ class TestWithoutACopy:
         assert "who keeps what has grown is not told: the copy of the process was ended" in text
         assert "RSS" in text
         assert "no owner" not in text
+
+    @pytest.mark.parametrize(
+        ("parts", "what", "contents"),
+        [
+            (["live_objects"], "Small blocks of Python's allocator", "blocks that C code has not"),
+            (["mimalloc_free"], "The segments of Python's allocator", "or free memory"),
+            (["c_heap_used", "large_blocks"], "The C heap in use", "or memory of C code"),
+        ],
+    )
+    def test_parts_that_nothing_divides_have_a_sentence(
+        self, parts: list[str], what: str, contents: str
+    ) -> None:
+        rows = [{"name": name, "size_bytes": 7 << 20, "before_bytes": 1 << 20} for name in parts]
+        rows += [{"name": "thread_heaps_used", "size_bytes": 0, "before_bytes": 1 << 20}]
+        grown: dict[str, Any] = {"parts": rows, "rss_bytes": 12 << 20, "lost": "it has no room"}
+        text = " ".join(report_text({"growth": grown}).split())
+        verb = "have" if what.endswith("allocator") else "has"
+        more = 6 if len(parts) == 1 else 11
+        assert f"- {what} {verb} grown by {more} MiB: " in text
+        assert contents in text
+        assert "who keeps them: it has no room." in text
+        assert "growth --native PID" in text
+        assert what not in report_text({"growth": {**grown, "lost": ""}})
 
     @of_rss
     def test_too_little_memory(self, monkeypatch: pytest.MonkeyPatch) -> None:

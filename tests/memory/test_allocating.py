@@ -116,6 +116,7 @@ def test_what_leads_nowhere_has_no_line(traced: None) -> None:
         assert not allocated_at(steps, 10, 0).file
 
 
+@pytest.mark.slow
 def test_what_tracemalloc_keeps_is_not_the_c_codes() -> None:
     kept = []
     with memory.growth() as found:

@@ -389,6 +389,7 @@ print(json.dumps(result))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
 def test_no_leak() -> None:
     child = run_child(MEASURE + PROGRAM.format(calls=CALLS, slow=SLOW_CALLS), timeout=60)

@@ -11,6 +11,7 @@ import pytest
 CASES = sorted(path.name for path in Path(__file__).parent.glob("*_cases.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cases", CASES)
 def test_in_a_small_heap(cases: str, pytestconfig: pytest.Config) -> None:
     root = pytestconfig.rootpath

@@ -137,7 +137,7 @@ class Server:
 
 def metric(text: str, name: str, **labels: str) -> float:
     """The value of one sample of the metrics."""
-    wanted = "".join(f'{key}="{value}"' for key, value in labels.items())
+    wanted = ",".join(f'{key}="{value}"' for key, value in labels.items())
     sample = re.search(
         rf"^cpythonplus_{name}{re.escape('{' + wanted + '}') if wanted else ''} (\S+)$",
         text,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cpythonplus.prefork._board.board import MOST_PLACES, REASONS, Board, BoardFull
+from cpythonplus.prefork._board.board import REASONS, Board, BoardFull
+from cpythonplus.prefork._board.counts import MOST_LABELS
 from cpythonplus.prefork._board.records import Record
 from cpythonplus.prefork._limits.endings import (
     OutOfMemoryKills,
@@ -768,12 +769,12 @@ def test_fork_leaves_the_locks_of_other_threads_behind() -> None:
 
 def test_stalls_are_counted_by_line_up_to_a_number_of_lines() -> None:
     board = Board(1)
-    for line in range(MOST_PLACES + 3):
+    for line in range(MOST_LABELS + 3):
         board.count_stall("C", f"app.py:{line}", 5)
     board.count_stall("C", "app.py:0", 2)
     board.count_stall("lock", "app.py:0", 2)
     rows = board.stalls()
-    assert len(rows) == MOST_PLACES + 1
+    assert len(rows) == MOST_LABELS + 1
     assert rows[0] == ("C", "app.py:0", 2, 7)
     assert rows[-1] == ("other", "other", 4, 17)
 

@@ -618,6 +618,7 @@ GROWS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.needs_gil
 @pytest.mark.parametrize(
     ("words", "setting", "prepares"),

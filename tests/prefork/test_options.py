@@ -37,6 +37,9 @@ def test_the_environment_is_the_weakest(monkeypatch: pytest.MonkeyPatch) -> None
     [
         ("gil", "perhaps", "expected on or off, got 'perhaps'"),
         ("threads", 2, "expected on or off, got 2"),
+        ("job_share", "lots", "expected a percentage like 25%, got 'lots'"),
+        ("job_share", "9" * 400, "expected a percentage like 25%, got '999"),
+        ("job_share", "95%", "expected 0% to 90%, got '95%'"),
         ("max_private_memory", "lots", "or 1.5G, got 'lots'"),
         ("max_private_memory", -1, "expected a size of 0 or more"),
         ("prepare_again", "-", "or 1.5G, got '-'"),

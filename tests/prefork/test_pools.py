@@ -123,6 +123,7 @@ POSTGRES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "told"), POSTGRES.items(), ids=POSTGRES)
 def test_postgres(postgres_server: Service, tmp_path: Path, what: str, told: str) -> None:
     pytest.importorskip("psycopg")

@@ -77,6 +77,7 @@ def first_molds(server: Server) -> list[int]:
     return [int(each) for each in re.findall(r"worker (\d+) has served", server.output())]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sync", "gthread", "uvicorn", "aiohttp"])
 def test_workers_are_renewed_without_a_refused_request(tmp_path: Path, kind: str) -> None:
     app, words = FIRST, ("--worker-class", kind)
@@ -245,6 +246,7 @@ def test_a_worker_that_cannot_be_handed_over_is_not_left() -> None:
     )
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_master_that_is_killed(tmp_path: Path) -> None:
     with running(tmp_path, *REFORK, app=FIRST) as server:
         with Clients(server) as clients:
@@ -255,6 +257,7 @@ def test_nothing_is_left_of_a_master_that_is_killed(tmp_path: Path) -> None:
         until(server.nothing_left, "the end of all")
 
 
+@pytest.mark.slow
 def test_a_worker_with_a_thread_does_not_become_a_mold(tmp_path: Path) -> None:
     with running(tmp_path, *REFORK, app=FIRST) as server:
         with Clients(server, path="/thread") as clients:
@@ -334,6 +337,7 @@ SLOW = """
 """
 
 
+@pytest.mark.slow
 def test_a_hook_may_take_longer_than_a_fork(tmp_path: Path) -> None:
     """A pre_fork of the user's that takes its time is no reason to give its mold up."""
     config = SLOW.format(limit_s=1.5, hook_s=3)
@@ -360,6 +364,7 @@ def test_a_hook_that_hangs_is_given_up_with_its_mold(served: bool, tmp_path: Pat
         until(server.nothing_left, "the end of the hook")
 
 
+@pytest.mark.slow
 def test_a_master_whose_mold_is_stopped_hears_signals(tmp_path: Path) -> None:
     config = SLOW.format(limit_s=1e9, hook_s=0)
     words = ("--workers", "1", "--refork", "-c", "config.py")
@@ -428,6 +433,7 @@ def test_hooks_of_the_master_are_called_once(tmp_path: Path) -> None:
     assert changed == [str(server.process.pid)] * 2  # at the start, after HUP
 
 
+@pytest.mark.slow
 def test_an_application_that_cannot_be_started_again_is_no_mold(tmp_path: Path) -> None:
     pytest.importorskip("uvicorn_worker")
     words = (*REFORK, "--worker-class", "uvicorn_worker.UvicornWorker")

@@ -217,6 +217,15 @@ def start(folder: Path, *words: str, app: str) -> "subprocess.CompletedProcess[s
     )
 
 
+# With the output, the child would keep the test waiting too.
+LEAVES_A_CHILD = """
+    import os
+    if os.fork() == 0:
+        os.execlp("sh", "sh", "-c", "exec sleep 30 >&- 2>&-")
+    1 / 0
+"""
+
+
 @pytest.mark.parametrize(
     ("app", "words", "status", "line"),
     [
@@ -225,7 +234,7 @@ def start(folder: Path, *words: str, app: str) -> "subprocess.CompletedProcess[s
         ("import os; os.kill(os.getpid(), 11)", (), 1, "ended by signal 11"),
         ("import sys; sys.exit()", (), 1, "sys.exit(None) was called"),
         ("import os; os._exit(0)", (), 1, "has ended the process that loads it"),
-        ("import os\nif os.fork() == 0: os.execlp('sleep', 'sleep', '30')\n1 / 0", (), 4, "zero"),
+        (LEAVES_A_CHILD, (), 4, "zero"),
         ("raise RuntimeError('x' + '\\u00e4' * 2000)", (), 4, "RuntimeError"),
         ("app = print\ndef warm(): 1 / 0", ("--warm-up", "app:warm"), 1, "division by zero"),
         ("app = print", ("--metrics", "127.0.0.1:1x"), 2, "1x"),
@@ -286,6 +295,7 @@ def test_hup_ends_a_loader_that_still_loads(tmp_path: Path) -> None:
         assert server.nothing_left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_of_a_server_that_ends_while_it_loads(
     tmp_path: Path, number: signal.Signals
@@ -350,6 +360,7 @@ def test_what_runs_beside_the_workers_runs_once(tmp_path: Path) -> None:
         assert server.nothing_left()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("refork", [True, False], ids=["refork", "no refork"])
 @pytest.mark.parametrize("kind", ["uvicorn", "aiohttp"])
 def test_hup_cuts_no_connection_of_asyncios_workers(
@@ -389,6 +400,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("odd", ODD)
 def test_what_an_application_does_at_import_harms_nobody(tmp_path: Path, odd: str) -> None:
     """Its handlers do not take the place of the mold's, and its threads do not keep an old one."""
@@ -475,6 +487,7 @@ def test_signals_while_the_application_is_loaded_at_the_start(
             os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
     """With reuse_port each worker has its own listen queue: a mold's would never be emptied."""
     (port,) = _free_ports(1)

@@ -56,6 +56,26 @@ def test_stalls_are_counted_in_the_metrics(tmp_path: Path) -> None:
         assert server.stop() == 0, server.output()
 
 
+def test_a_lock_without_a_scheduled_gil(tmp_path: Path) -> None:
+    app = """
+        import threading, time
+        lock = threading.Lock()
+        def app(environ, start_response):
+            if environ["PATH_INFO"] == "/stall":
+                with lock:
+                    thread = threading.Thread(target=lambda: lock.acquire(timeout=0.3))
+                    thread.start()
+                    thread.join()
+            start_response("200 OK", [("Content-Length", "1")])
+            return [b"x"]
+    """
+    with running(tmp_path, *WORDS, "--no-gil", app=app) as server:
+        server.get("/stall")
+        line = r"had a lock made at \S+app\.py:3 for \d+ ms; 1 waited .* in app < "
+        until(lambda: re.search(line, server.output()), "the line")
+        assert server.stop() == 0, server.output()
+
+
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     with running(tmp_path, *WORDS, "--stalls", "0", app=APP) as server:
         server.get("/stall")

@@ -417,6 +417,7 @@ def leaked() -> dict[str, object]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
 def test_no_leak(leaked: dict[str, object]) -> None:
     """One test for all: of several, each worker of a parallel run would measure anew."""

@@ -14,6 +14,7 @@ pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 SOAK = Path(__file__).resolve().parents[2] / "tools" / "soak.py"
 
 
+@pytest.mark.slow
 def test_everything_at_once() -> None:
     command = [sys.executable, str(SOAK), "--seconds", "4"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -59,6 +59,7 @@ assert others_ns < owner_ns, (others_ns, owner_ns)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.needs_gil
 @pytest.mark.parametrize("lock", ["Lock", "RLock", "Condition"])
 def test_the_owner_of_a_lock(lock: str) -> None:
@@ -188,6 +189,7 @@ def wait():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.needs_gil
 @pytest.mark.parametrize("wait", [CHAIN, INSIDE_A_WAIT], ids=["chain", "handler"])
 def test_nothing_stays_lent_when_waits_time_out(wait: str) -> None:

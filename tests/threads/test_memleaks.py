@@ -249,6 +249,7 @@ def leaked() -> dict[str, list[int]]:
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator does not count like this")
 def test_no_leak(leaked: dict[str, list[int]]) -> None:
     """One test for all: of several, each worker of a parallel run would measure anew."""

@@ -2,8 +2,9 @@
 
     python -m tools.pictures
 
-The service is example/service.py, the commands are the real ones.  The terminal's pictures are what
-the commands print into a terminal, drawn by rich.  The page's are screenshots by headless Chromium.
+The services are in example/, the commands are the real ones.  The terminal's pictures are what the
+commands print into a terminal, drawn by rich; that of `top` is a screen of tmux.  The page's are
+screenshots by headless Chromium.  `python -m tools.pictures top` makes that of `top` alone.
 """
 
 import base64
@@ -14,6 +15,7 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import struct
 import subprocess
@@ -34,6 +36,7 @@ EXAMPLE = Path(__file__).resolve().parent / "example"
 PICTURES = ROOT / "docs" / "pictures"
 COLUMNS, LINES = 100, 30
 WAIT_S = 60
+TOP_LINES, TOP_S = 22, 8.0
 LOOKS = 3  # of `watch`, at growth
 WIDTH, MARGIN = 840, 16
 # What is on each picture of the page: from one element's upper end to another's lower end.
@@ -53,11 +56,11 @@ _FONT = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
 @contextlib.contextmanager
-def service(folder: Path) -> Iterator[int]:
-    """Run the example in `folder`; yield its PID."""
+def service(folder: Path, *words: str) -> Iterator[int]:
+    """Run an example in `folder`; yield its PID. words: options of `run` and the file."""
     shutil.copytree(EXAMPLE, folder, dirs_exist_ok=True)
     (folder / "venv").symlink_to(sys.prefix)
-    command = ["venv/bin/python", "-m", "cpythonplus", "run", "service.py"]
+    command = ["venv/bin/python", "-m", "cpythonplus", "run", *words]
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE) as process:
         try:
             if process.stdout is None or not process.stdout.readline():
@@ -97,6 +100,26 @@ def last_look(seen: bytes) -> bytes:
     return seen.split(_HOME)[-2]
 
 
+def screen(command: list[str]) -> bytes:
+    """Return the screen of a command in tmux after some looks."""
+    tmux = ["tmux", "-L", "cpythonplus-pictures"]
+    size = ["-x", str(COLUMNS), "-y", str(TOP_LINES)]
+    subprocess.run([*tmux, "new-session", "-d", *size, shlex.join(command)], check=True)
+    try:
+        time.sleep(TOP_S)
+        done = subprocess.run([*tmux, "capture-pane", "-e", "-p"], check=True, capture_output=True)
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=True)
+    return done.stdout
+
+
+def draw_top() -> None:
+    """Draw the screen of `top`."""
+    with tempfile.TemporaryDirectory() as name, service(Path(name), "--stalls", "pay.py") as pid:
+        seen = screen([sys.executable, "-m", "cpythonplus", "top", str(pid)])
+        drawn(seen, f"cpythonplus top {pid}", "top")
+
+
 def drawn(seen: bytes, command: str, name: str) -> None:
     """Draw what was printed as a terminal with the command above it."""
     text = Text.assemble((f"$ {command}\n", "bold"))
@@ -105,7 +128,7 @@ def drawn(seen: bytes, command: str, name: str) -> None:
     with Path(os.devnull).open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere)
         console.print(text)
-    svg = console.export_svg(title="cpythonplus doctor", unique_id=name)
+    svg = console.export_svg(title=" ".join(command.split()[:2]), unique_id=name)
     (PICTURES / f"{name}.svg").write_text(_FONT.sub("", svg), "utf-8")
 
 
@@ -126,14 +149,18 @@ def shoot(executable: str, page: Path) -> None:
             (PICTURES / f"{name}.png").write_bytes(base64.b64decode(taken["data"]))
 
 
-def main() -> int:
-    """Make them; return the exit status."""
+def main(names: list[str]) -> int:
+    """Make them, or that of `top` alone; return the exit status."""
+    if names == ["top"]:
+        draw_top()
+        return 0
     executable = browser.chromium()
     if executable is None:
         print("pictures: Chromium is missing (Debian: chromium-headless-shell)", file=sys.stderr)
         return 1
     PICTURES.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as name, service(Path(name)) as pid:
+    draw_top()
+    with tempfile.TemporaryDirectory() as name, service(Path(name), "service.py") as pid:
         page = Path(name) / "page.html"
         watched = printed("doctor", "watch", str(pid), looks=LOOKS)
         printed("doctor", "attach", str(pid), "--format", "html", "--output", str(page))
@@ -148,4 +175,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

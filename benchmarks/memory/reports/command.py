@@ -22,6 +22,7 @@ RESULTS = Path(__file__).with_name("results")
 PAGE = ROOT / "docs" / "benchmarks" / "memory.md"
 BEGIN, END = "<!-- reports:begin -->", "<!-- reports:end -->"
 _COLUMNS = {"doctor": "doctor growth", "native": "with --native"}
+_HEADS = {**_COLUMNS, "attach": "memray attach"}
 
 
 def add_arguments(found: argparse.ArgumentParser) -> None:
@@ -97,7 +98,7 @@ def _short(row: dict[str, Any]) -> str:
 def table(results: dict[str, Any]) -> str:
     """Return the table of one version's results."""
     tools = (*_COLUMNS, *judging.TOOLS)
-    heads = ["report", "versions", *(_COLUMNS.get(name, name) for name in tools), "first sentence"]
+    heads = ["report", "versions", *(_HEADS.get(name, name) for name in tools), "first sentence"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     rows = {row["name"]: row for row in results["reports"] if "not_rebuilt" not in row}
     for report in REPORTS:
@@ -109,7 +110,7 @@ def table(results: dict[str, Any]) -> str:
         cells = [
             f"[{report.report}]({report.url})",
             packages,
-            *(row[name]["verdict"] for name in tools),
+            *(_verdict(row, name) for name in tools),
             row[best]["said"].replace("|", "\\|"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -118,8 +119,13 @@ def table(results: dict[str, Any]) -> str:
     return "\n".join([*lines, "", f"On CPython {results['python']}."])
 
 
+def _verdict(row: dict[str, Any], name: str) -> str:
+    """Return the verdict on a tool; "-" if the results are older than the tool's column."""
+    return str(row[name]["verdict"]) if name in row else "-"
+
+
 def _count(rows: Any, name: str) -> str:  # noqa: ANN401  # of JSON
-    verdicts = [row[name]["verdict"] for row in rows]
+    verdicts = [_verdict(row, name) for row in rows]
     return ", ".join(str(verdicts.count(each)) for each in ("exact", "near", "nothing"))
 
 

@@ -1,9 +1,11 @@
 """Runs one program of the catalogue as a service with other work; alone, or with a tool in it.
 
     python serve.py NAME [TOOL]
+    python serve.py --read FILE
 
 Started in an environment of its own, which has neither this project's tests nor its benchmarks.
-With a tool, the first line of what that says of the growth is printed.
+With a tool, the first line of what that says of the growth is printed; with a file of memray, the
+first of what that says.
 """
 
 import gc
@@ -98,17 +100,28 @@ def with_memray(more) -> str:
     with memray.Tracker(file, native_traces=True):
         more()
         gc.collect()
+    told = read(file)
+    file.unlink()
+    return told
+
+
+def read(file: Path) -> str:
+    """Return the same of a file that memray has written."""
+    import memray
+
     with memray.FileReader(file) as reader:
         records = reader.get_leaked_allocation_records(merge_threads=True)
         most = max(records, key=lambda each: each.size)
         frames = [*most.stack_trace(1), *most.native_stack_trace(2)]
-    file.unlink()
     return f"{most.size} B: " + "; ".join(f"{name} {place}:{line}" for name, place, line in frames)
 
 
 def main() -> None:
     """Serve until somebody ends it, or measure."""
     name, *tool = sys.argv[1:]
+    if name == "--read":
+        print(json.dumps(read(Path(tool[0]))))
+        return
     program = importlib.import_module(f"programs.{name}")
     threading.Thread(target=Shop().serve, daemon=True).start()
     work(program.tick, program.PER_SECOND, WARM_S)

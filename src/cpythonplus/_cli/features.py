@@ -14,7 +14,12 @@ imports its own modules.
 
 import os
 
-from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
+from cpythonplus._base.shared_options import (
+    JOB_SHARE_SHAPE,
+    JOB_SHARE_TEXT,
+    POLICY_SHAPE,
+    POLICY_TEXT,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -304,35 +309,40 @@ def policy_numbers(text: str) -> "dict[str, object]":
     return read(text)
 
 
+def metrics_address(text: str) -> str:
+    """Check an option that takes the port of the metrics."""
+    from cpythonplus.prefork._options import host_and_port
+
+    try:
+        host_and_port(text)
+    except ValueError:
+        expected = "expected a port like 9100, 127.0.0.1:9100 or [::1]:9100"
+        raise ValueError(f"{expected}, got {text!r}") from None
+    return text
+
+
 def job_share(text: str) -> str:
     """Check an option that takes a share of the GIL for threads that compute: `25%` or `25`."""
-    from cpythonplus.gil._limits import checked
+    from cpythonplus.gil._limits import read_share
 
-    digits = text.removesuffix("%")
-    if not (digits.isascii() and digits.isdecimal()):
-        raise ValueError(f"expected a percentage like 25%, got {text!r}")
-    share = int(digits) / 100
-    try:
-        checked({_SHARE: share})
-    except ValueError:
-        raise ValueError(f"expected 0% to 90%, got {text!r}") from None
-    return repr(share)
+    return repr(read_share(text))
 
 
 def _policy_default() -> "dict[str, object]":
-    from cpythonplus.gil._limits import LIMITS, written
+    from cpythonplus.gil._limits import LIMITS, SHARE, written
 
     numbers = {limit.name: limit.default for limit in LIMITS}
-    return {"policy": written(numbers), "job_share": f"{numbers[_SHARE]:.0%}"}
+    return {"policy": written(numbers), "job_share": f"{numbers[SHARE]:.0%}"}
 
 
 def _activate_gil(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     # Not gil.install(gil.Policy(...)): it would import dataclasses, 11 ms.
     from cpythonplus.gil._control import install_numbers
+    from cpythonplus.gil._limits import SHARE
 
     numbers: dict[str, object] = {**values.get("policy", {})}  # type: ignore[dict-item]
     if "job_share" in values:
-        numbers[_SHARE] = values["job_share"]
+        numbers[SHARE] = values["job_share"]
     install_numbers(numbers)
 
 
@@ -358,6 +368,12 @@ def _activate_stalls(values: "Mapping[str, object]", run: Run) -> None:  # noqa:
     from cpythonplus.gil._stall_watch import watch_stalls
 
     watch_stalls(float(str(values["limit_ms"])))
+
+
+def _activate_metrics(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
+    from cpythonplus.prefork._routes.servers import count_requests
+
+    count_requests(str(values["address"]))
 
 
 def _activate_stackless(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
@@ -490,12 +506,11 @@ def top_option(default: str = "") -> Option:
 
 HELP_OPTION = Option("--help", "help", "show this message and exit")
 _OUTPUT = output_option("write the report to FILE instead of standard error")
-_SHARE = "batch_share"
 _JOB_SHARE = Option(
     "--job-share",
     "job_share",
-    "least share of the GIL for threads that compute, while they wait",
-    "PERCENT",
+    JOB_SHARE_TEXT,
+    JOB_SHARE_SHAPE,
     job_share,
     float,
 )
@@ -516,6 +531,13 @@ _STALLS = Option(
     milliseconds,
     float,
     "100",
+)
+_METRICS = Option(
+    "--metrics",
+    "address",
+    "serve Prometheus metrics of the web application in the program",
+    "[HOST:]PORT",
+    metrics_address,
 )
 _DEADLOCK_AFTER = Option(
     "--deadlock-after",
@@ -583,6 +605,12 @@ FEATURES = (
         "lines that block other threads or an event loop for long are printed",
         _activate_stalls,
         options=(_STALLS,),
+    ),
+    Feature(
+        "metrics",
+        "a server in the program has metrics, by route too",
+        _activate_metrics,
+        options=(_METRICS,),
     ),
     Feature(
         "deadlocks",

@@ -109,12 +109,16 @@ def is_meant(run: Run) -> bool:
     """Whether this interpreter and this package are those of the runner."""
     if run.python != python_tag():
         return False
-    if run.home == HOME:
-        return True
     try:
-        return os.path.samefile(run.home, HOME)
+        if run.home == HOME or os.path.samefile(run.home, HOME):
+            return True
     except OSError:
-        return False
+        pass
+    if os.getpid() == run.pid:
+        # There are two copies: `-m` found one in the current folder, and `site` the other.
+        message = f"nothing is switched on: `run` is in {run.home}, and this process has {HOME}"
+        tell(message, "cpythonplus run")
+    return False
 
 
 def in_main_interpreter() -> bool:

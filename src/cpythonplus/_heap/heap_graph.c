@@ -18,10 +18,11 @@
 #include "../_interp/objects/gc_objects.h"
 #include "../_interp/objects/object_parts.h"
 #include "../_interp/objects/referents.h"
+#include "greenlets.h"
 #include "heap_walk.h"
 
-#define SMALL_BLOCK 512
-#define SMALL_STEP 16
+#define STEP 16 /* of the sizes of blocks, of pymalloc's and of glibc's malloc */
+#define LEAST_CHUNK 32
 #define LARGE_VALUE 4096 /* a value of so many bytes is a node */
 
 struct measured {
@@ -150,6 +151,15 @@ is_in_arena(struct building *it, const PyObject *op)
     return found;
 }
 
+/* The bytes of a block of malloc with its head, which is a word. */
+static uint64_t
+chunk_bytes(Py_ssize_t block)
+{
+    uint64_t bytes = ((uint64_t)block + sizeof(uintptr_t) + STEP - 1) / STEP * STEP;
+
+    return bytes > LEAST_CHUNK ? bytes : LEAST_CHUNK;
+}
+
 /* The bytes of all its blocks. */
 static int64_t
 measure(struct building *it, PyObject *op)
@@ -167,12 +177,11 @@ measure(struct building *it, PyObject *op)
     Py_ssize_t blocks[] = {parts.object, parts.table, parts.values};
 
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
-        if (blocks[i] > SMALL_BLOCK) {
-            it->graph->large_bytes += (uint64_t)blocks[i];
+        if (blocks[i] > (Py_ssize_t)it->graph->pooled) {
+            it->graph->large_bytes += chunk_bytes(blocks[i]);
         }
         else if (blocks[i] > 0 && is_in_arena(it, op)) {
-            it->graph->small_bytes +=
-                ((uint64_t)blocks[i] + SMALL_STEP - 1) / SMALL_STEP * SMALL_STEP;
+            it->graph->small_bytes += ((uint64_t)blocks[i] + STEP - 1) / STEP * STEP;
         }
     }
     return parts.object + parts.table + parts.values;
@@ -261,6 +270,9 @@ number_all(struct building *it)
     struct plus_heap_graph *graph = it->graph;
     const struct plus_heap_visitor visitor = {number, NULL, it};
 
+    if (plus_greenlets_note() < 0) {
+        return -ENOMEM;
+    }
     (void)plus_live_frames_visit(count_frames, graph);
     graph->codes = plus_calloc((size_t)graph->frames + 1, sizeof(PyCodeObject *));
     if (graph->codes == NULL) {
@@ -454,13 +466,15 @@ find_roots(struct plus_heap_graph *graph)
 /* ---- entry point ---------------------------------------------------------------------------------- */
 
 int
-plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas)
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas,
+                      size_t pooled)
 {
     struct building it = {
         .graph = graph, .arenas = arenas, .types = PLUS_RECORD_TABLE(struct measured)};
 
     *graph = (struct plus_heap_graph){.keepers = PLUS_RECORD_TABLE(struct plus_keeper),
-                                      .left = PLUS_RECORD_TABLE(struct plus_left)};
+                                      .left = PLUS_RECORD_TABLE(struct plus_left),
+                                      .pooled = pooled};
     int status = number_all(&it);
 
     if (status == 0) {

@@ -1,7 +1,8 @@
 /* All objects as nodes of a graph, and their references as its edges.
  *
- * Node 0 is the parent of all roots.  Then come the frames that are being executed, and then the objects.  A small
- * string, number or the like to which only one object refers is no node: it counts with that object.
+ * Node 0 is the parent of all roots.  Then come the frames that are being executed, those of suspended greenlets
+ * included, and then the objects.  A small string, number or the like to which only one object refers is no node: it
+ * counts with that object.
  *
  * The GIL must be held, and stays so.  Makes no object; takes about 100 bytes a node from copy_memory.h, which are not
  * freed: for use in a copy of the process (heap_copy.h). */
@@ -27,7 +28,7 @@ struct plus_keeper {
 struct plus_left {
     const void *object;
     PyTypeObject *type;
-    uint64_t bytes, large_bytes;    /* large_bytes: of blocks above 512 bytes, among them */
+    uint64_t bytes, large_bytes;    /* large_bytes: of blocks from malloc, among them */
     const struct plus_left *holder; /* a left object that refers to it, or NULL */
     uint32_t node;                  /* an object of C code that refers to it; 0: none */
 };
@@ -45,8 +46,9 @@ struct plus_heap_graph {
     size_t modules, framed, named, held;
     struct plus_record_table keepers; /* of struct plus_keeper, by object */
     uint64_t total_objects, total_bytes;
-    uint64_t large_bytes;          /* of blocks above 512 bytes, for which pymalloc calls malloc */
-    uint64_t small_bytes;          /* of blocks in pymalloc's arenas, as it rounds them up */
+    size_t pooled;        /* blocks of up to so many bytes are pymalloc's, larger ones malloc's */
+    uint64_t large_bytes; /* of malloc's blocks, as glibc rounds them up */
+    uint64_t small_bytes; /* of blocks in pymalloc's arenas, as it rounds them up */
     struct plus_granules unlisted; /* all objects that the collector does not track, nodes or not */
     struct plus_record_table left; /* of struct plus_left, by object */
     /* Private. */
@@ -58,9 +60,10 @@ struct plus_heap_graph {
 };
 
 /* Make a node for each object of the heap, and edges for the references that tp_traverse visits. arenas: pymalloc's;
- * may be empty. 0, or -ENOMEM. */
+ * may be empty. pooled: 0 if Python takes all blocks from malloc.  0, or -ENOMEM. */
 int
-plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas);
+plus_heap_graph_build(struct plus_heap_graph *graph, const struct plus_arenas *arenas,
+                      size_t pooled);
 
 /* Add an edge.  0, or -ENOMEM. */
 int

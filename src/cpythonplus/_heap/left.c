@@ -16,6 +16,9 @@
 
 #define POOL_BLOCKS (PLUS_POOL_BYTES / PLUS_BLOCK_STEP)
 #define MOST_HOLDERS 16
+/* glibc keeps freed blocks of up to so many bytes in bins that leave the class of the object in place.  In a program that is
+ * not position-independent the word in front of it then looks like a reference count. */
+#define MOST_FAST 160
 
 static bool
 may_be_count(uint64_t word)
@@ -106,8 +109,7 @@ note_block(const char *block, size_t bytes, void *arg)
     }
     uint64_t beside = bytes_beside((PyObject *)at);
 
-    left->large_bytes =
-        (beside > PLUS_LARGEST_BLOCK ? beside : 0) + (bytes > PLUS_LARGEST_BLOCK ? bytes : 0);
+    left->large_bytes = (beside > graph->pooled ? beside : 0) + (bytes > graph->pooled ? bytes : 0);
     left->type = type;
     left->bytes = bytes + beside;
     return 0;
@@ -170,6 +172,15 @@ plus_left_head(const struct plus_left *left)
     return left;
 }
 
+/* The words of an object that may be addresses of its parts, with its head; 0: it is no object of C code. */
+static size_t
+count_words(PyObject *op)
+{
+    return plus_is_class_of_c_code(Py_TYPE(op))
+               ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *)
+               : 0;
+}
+
 static void
 find_holders(struct plus_heap_graph *graph)
 {
@@ -183,19 +194,13 @@ find_holders(struct plus_heap_graph *graph)
             plus_is_numpy_array_type(Py_TYPE(op))) {
             (void)plus_referents_visit(op, note_holder, &it);
         }
+        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
+            (void)note_holder(((PyObject **)op)[i], &it);
+        }
     }
 }
 
 /* ---- parts of objects of C code ---------------------------------------------------------------------- */
-
-/* The words of an object that may be addresses of its parts, with its head; 0: it is no object of C code. */
-static size_t
-count_words(PyObject *op)
-{
-    return plus_is_class_of_c_code(Py_TYPE(op))
-               ? (size_t)Py_TYPE(op)->tp_basicsize / sizeof(PyObject *)
-               : 0;
-}
 
 static int
 is_same(PyObject *to, void *arg)
@@ -209,7 +214,13 @@ is_part(struct plus_heap_graph *graph, PyObject *op, PyObject *part)
 {
     uint32_t node = plus_heap_graph_node(graph, part);
 
-    return node != PLUS_NO_NODE && part != op && !PyModule_Check(part) && !PyType_Check(part) &&
+    if (node == PLUS_NO_NODE || part == op) {
+        return false;
+    }
+    /* A cycle that leads through an object without tp_traverse is no garbage: nobody frees it. */
+    bool is_for_ever = PyObject_IS_GC(part) && !PyObject_IS_GC(op);
+
+    return !is_for_ever && !PyModule_Check(part) && !PyType_Check(part) &&
            plus_heap_graph_is_held(graph, node) &&
            plus_record_table_find(&graph->keepers, part) == NULL &&
            !plus_referents_visit(op, is_same, part);
@@ -283,7 +294,8 @@ find_parts(struct plus_heap_graph *graph)
 int
 plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, bool is_glibc)
 {
-    int status = is_glibc ? plus_c_blocks_visit(PLUS_LARGEST_BLOCK + 1, note_block, graph) : 0;
+    size_t least = graph->pooled > MOST_FAST ? graph->pooled + 1 : MOST_FAST + 1;
+    int status = is_glibc ? plus_c_blocks_visit(least, note_block, graph) : 0;
 
     for (size_t i = 0; i < arenas->count && status == 0; i++) {
         const struct plus_arena *arena = &arenas->list[i];

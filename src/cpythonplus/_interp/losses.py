@@ -32,6 +32,10 @@ _LISTING: Final = (
     "census, owners and growth take the objects from gc.get_objects(), which takes longer;"
     " frozen objects count only if others lead to them"
 )
+_ARENAS: Final = (
+    "what is free in pymalloc's arenas, and what pins it; in growth, small objects that nothing on"
+    " the heap refers to"
+)
 _LEFT_BLOCKS: Final = (
     "free blocks between shared objects are not taken, so new objects of a worker lie there,"
     " and the worker copies these pages"
@@ -78,7 +82,7 @@ LOSSES: Final[dict[str, tuple[tuple[bool, str] | None, ...]]] = {
         (True, _LEFT_BLOCKS),
         None,
     ),
-    "arenas": ((False, "what is free in pymalloc's arenas, and what pins it"), None, None),
+    "arenas": ((False, _ARENAS), None, None),
     "immortal": (None, (False, _NO_SHARING), None),
 }
 
@@ -128,9 +132,12 @@ def losses(face: Face, names: Iterable[str] = LOSSES) -> tuple[Loss, ...]:
     return tuple(sorted(found, key=lambda each: each.works))
 
 
-def walk_losses() -> tuple[str, ...]:
-    """Return the sentences on a walk over the heap; a loss that prevents the walk raises there."""
-    return tuple(each.text for each in losses("doctor", _WALK))
+def walk_losses(*more: str) -> tuple[str, ...]:
+    """Return the sentences on a walk over the heap; a loss that prevents the walk raises there.
+
+    more: other facts that are needed.
+    """
+    return tuple(each.text for each in losses("doctor", (*_WALK, *more)))
 
 
 def sentences(name: str) -> list[str]:

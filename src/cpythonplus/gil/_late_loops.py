@@ -6,7 +6,7 @@ A callback that keeps the GIL keeps it from this thread as well, and is a stall 
 """
 
 import sys
-from _thread import get_native_id
+from _thread import get_ident, get_native_id
 from collections import Counter
 from collections.abc import Iterator
 from time import monotonic_ns, time
@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from cpythonplus._base.data import Place
+from cpythonplus._base.replacing import when_loaded
 from cpythonplus.gil._background import Background
 from cpythonplus.gil._stalls import Stall, note, thread_names
 
@@ -35,7 +36,7 @@ class LateLoops:
         self._background = Background("cpythonplus loops", 0.0, self._look)
         self._loops: dict[int, _Loop] = {}
         self._looked_ns = 0
-        self._forks = False
+        self._forks = self._awaits = self._ended = False
 
     def set_limit(self, limit_ms: float) -> None:
         """Set the limit, also of loops that are found already."""
@@ -43,9 +44,26 @@ class LateLoops:
         self._turn_ns = self._limit_ns // _TURNS_A_LIMIT
         self._background.turn_s = self._turn_ns / 1e9
         self._loops.clear()
+        if not self._awaits:
+            self._awaits = True
+            when_loaded("asyncio.events", self._await_starts)
+
+    def _await_starts(self) -> None:
+        """Have each loop of asyncio's own tell its start."""
+        events: Any = sys.modules["asyncio.events"]
+        inner = events._set_running_loop  # noqa: SLF001
+
+        def set_running_loop(loop: Any) -> None:  # noqa: ANN401
+            inner(loop)
+            if loop is not None and not self._ended:
+                ident = get_ident()
+                self._loops[ident] = _Loop(loop, ident, self._limit_ns)
+                self._begin()
+
+        events._set_running_loop = set_running_loop  # noqa: SLF001
 
     def find(self) -> None:
-        """Look for loops that run; begin to ask them, or end if there is none."""
+        """Look for loops that run, as those in C; begin to ask them, or end if there is none."""
         if "asyncio.base_events" not in sys.modules:
             return
         for ident, frame in sys._current_frames().items():  # noqa: SLF001
@@ -56,13 +74,17 @@ class LateLoops:
         if not self._loops:
             self._background.stop()
             return
+        self._begin()
+
+    def _begin(self) -> None:
         self._background.start()
         if not self._forks:
             self._forks = True
             self._background.go_on_behind_forks(self._loops.clear)
 
     def stop(self) -> None:
-        """End the thread."""
+        """End the thread, for good."""
+        self._ended = True
         self._background.stop()
 
     def _look(self) -> None:

@@ -8,7 +8,9 @@ TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LIMITS", "Limit", "checked", "read", "written"]
+__all__ = ["LIMITS", "SHARE", "Limit", "checked", "read", "read_share", "written"]
+
+SHARE = "batch_share"
 
 
 class Limit:
@@ -40,7 +42,7 @@ LIMITS: tuple[Limit, ...] = (
         "one turn among threads that use the GIL alike; never shorter than the switch interval",
     ),
     Limit(
-        "batch_share",
+        SHARE,
         0.05,
         0.0,
         0.9,
@@ -99,6 +101,19 @@ def read(text: str) -> dict[str, object]:
             raise ValueError(f"{name}: expected {kind}, got {value!r}") from None
     checked(values)
     return values
+
+
+def read_share(text: str) -> float:
+    """Return the share of the GIL in a text like `25%` or `25`; ValueError says what is wrong."""
+    digits = text.removesuffix("%")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= 9):  # noqa: PLR2004
+        raise ValueError(f"expected a percentage like 25%, got {text!r}")
+    share = int(digits) / 100
+    try:
+        checked({SHARE: share})
+    except ValueError:
+        raise ValueError(f"expected 0% to 90%, got {text!r}") from None
+    return share
 
 
 def written(values: "Mapping[str, object]") -> str:

@@ -17,7 +17,7 @@ from cpythonplus.gil._background import Background, write
 from cpythonplus.gil._late_loops import LateLoops
 from cpythonplus.gil._stalls import Stall, forget, take, untold
 
-__all__ = ["LASTING_S", "LIMIT_MS", "watch_stalls"]
+__all__ = ["LASTING_S", "LIMIT_MS", "count_stalls", "watch_stalls"]
 
 LIMIT_MS = 100
 LASTING_S = 10.0
@@ -40,10 +40,25 @@ def watch_stalls(
     """
     if not _native.gil_watch_stalls(int(limit_ms * 1000), int(max(LASTING_S * 1000, limit_ms))):
         return False
-    _watch.tell, _watch.count = tell or _write, count
+    _watch.tell, _watch.count, _watch.limit_ms = tell or _write, count, limit_ms
     _watch.loops.set_limit(limit_ms)
     _watch.begin()
     return True
+
+
+def count_stalls(count: Callable[[Stall], object]) -> float:
+    """Have stalls counted that are told already, or else not told; return the limit.
+
+    The limit is in milliseconds, 0 if stalls cannot be recorded.
+    """
+    if not _watch.limit_ms:
+        watch_stalls(tell=_tell_nobody)
+    _watch.count = count
+    return _watch.limit_ms
+
+
+def _tell_nobody(_: str) -> None:
+    pass
 
 
 class _Watch:
@@ -52,6 +67,7 @@ class _Watch:
     def __init__(self) -> None:
         self.tell: Callable[[str], object] = _write
         self.count: Callable[[Stall], object] | None = None
+        self.limit_ms = 0.0
         self.loops = LateLoops()
         self._begun = False
         self._background = Background("cpythonplus stalls", _TURN_S, self._look)

@@ -23,12 +23,13 @@ class Stall(Data):
 
     ended_s: when it ended, in seconds since 1970.  thread, ident, native_id: of the thread that had
     the GIL or the lock.  hold_ns: how long it had it; of a lock that nobody wanted at first, from
-    when another thread wanted it.  waiters: how many threads waited at the end.  waited_ns: how
-    long all of them together waited: for the GIL during the hold, for a lock since their waits
-    began.  kind: "C" for a call of C code, or a collection in it, which do not let the GIL go;
-    "atomic" for an atomic section; "lock" for a lock; "loop" for an event loop of asyncio that was
-    late by hold_ns at least, while its thread did not keep the GIL.  stack: of the thread when it
-    let go, outermost first; at most 24 functions; of a loop: of its callback, while it was late.
+    when another thread wanted it.  waiters: how many threads waited at the end, or had given up.
+    waited_ns: how long all of them together waited: for the GIL during the hold, for a lock since
+    their waits began.  kind: "C" for a call of C code, or a collection in it, which do not let the
+    GIL go; "atomic" for an atomic section; "lock" for a lock; "loop" for an event loop of asyncio
+    that was late by hold_ns at least, while its thread did not keep the GIL.  stack: of the thread
+    when it let go, outermost first; at most 24 functions; of a loop: of its callback, while it was
+    late; of a lock: when another thread had waited for half of the limit, if that is known.
     made_at: the line that made the lock, if it is known.
     """
 

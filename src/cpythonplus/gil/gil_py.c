@@ -295,6 +295,27 @@ gil_threads(PyObject *module, PyObject *args)
     return result;
 }
 
+/* Zeros for a thread that has never met another one: it is not timed. */
+static PyObject *
+gil_thread_use(PyObject *module, PyObject *ignored)
+{
+    const struct plus_thread *self = plus_thread_if_known();
+    struct timespec cpu = {0};
+    uint64_t held_ns = 0, waited_ns = 0, stalls = 0;
+
+    if (self != NULL) {
+        plus_control_lock(); /* a waiter begins to time a hold */
+        uint64_t since_ns = self->acquired_ns;
+        held_ns = self->hold_ns + (since_ns != 0 ? plus_now_ns() - since_ns : 0);
+        waited_ns = self->wait_ns;
+        stalls = self->stalls;
+        plus_control_unlock();
+    }
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
+    return Py_BuildValue("(KKKK)", (unsigned long long)held_ns, (unsigned long long)waited_ns,
+                         (unsigned long long)plus_timespec_ns(&cpu), (unsigned long long)stalls);
+}
+
 static PyObject *
 gil_reset_statistics(PyObject *module, PyObject *args)
 {
@@ -314,6 +335,7 @@ PyMethodDef plus_gil_methods[] = {
     {"gil_active", gil_active, METH_NOARGS, NULL},
     {"gil_statistics", gil_statistics, METH_NOARGS, NULL},
     {"gil_threads", gil_threads, METH_NOARGS, NULL},
+    {"gil_thread_use", gil_thread_use, METH_NOARGS, NULL},
     {"gil_reset_statistics", gil_reset_statistics, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -1,6 +1,7 @@
 /* The stalls of the GIL and of locks, with the stack of the thread that had them.
  *
- * A record of a lock is written by the thread that has just released it, with the GIL.
+ * A record of a lock is written by the thread that has just released it, with the GIL.  Its stack is what a thread that
+ * waited has seen when half of the limit was over, so it tells the line inside; else it is the stack at the release.
  *
  * One of the GIL is written by the thread that gives the GIL up, inside of its release, while the GIL's mutex keeps others from
  * taking it.  So it may read its own frames and take references to their code, as with the GIL; it must not give one back,
@@ -27,6 +28,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define RECORDS 128u
@@ -77,13 +79,14 @@ is_of_main_interpreter(PyThreadState *tstate)
     return PyThreadState_GetInterpreter(tstate) == PyInterpreterState_Main();
 }
 
-/* The frames of a thread of the main interpreter that has the GIL, from outside; none if it has no thread state. */
+/* The frames of another thread of the main interpreter, which has the GIL, or the caller has it; none if it has no
+ * thread state. */
 static struct plus_frames
-frames_of(const struct plus_thread *holder)
+frames_of(unsigned long ident)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Main());
 
-    while (tstate != NULL && plus_pystate_ident(tstate) != (unsigned long)holder->ident) {
+    while (tstate != NULL && plus_pystate_ident(tstate) != ident) {
         tstate = PyThreadState_Next(tstate);
     }
     return tstate != NULL ? plus_frames_of_thread(tstate) : (struct plus_frames){.top = NULL};
@@ -103,7 +106,7 @@ add_sample(PyCodeObject *code, int offset, void *unused)
 static void
 take_sample(const struct plus_thread *holder)
 {
-    struct plus_frames frames = frames_of(holder);
+    struct plus_frames frames = frames_of((unsigned long)holder->ident);
 
     sample.frames = 0;
     plus_frames_each(&frames, add_sample, NULL);
@@ -170,19 +173,119 @@ note_ended(const struct plus_thread *holder, const struct plus_stall *stall)
     }
 }
 
+/* The owners of locks for which a thread has waited for long, until they let go.  With the GIL. */
+#define LOOKS 16u
+static struct look {
+    const void *lock;    /* NULL: the place is free; its record may have references */
+    struct record owner; /* the stack; `stall` adds up the threads that have given up */
+    uint64_t since_ns;   /* when the first of these began to wait */
+} looks[LOOKS];
+
+static struct look *
+look_of(const void *lock)
+{
+    for (size_t i = 0; i < LOOKS; i++) {
+        if (looks[i].lock == lock) {
+            return &looks[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+note_owner(struct plus_thread *thread, void *argument)
+{
+    struct record *record = argument;
+
+    record->ident = (unsigned long)thread->ident;
+    record->native_id = thread->native_id;
+}
+
 void
-plus_stalls_note_lock(const struct plus_stall *stall, PyObject *made_by, int made_at)
+plus_stalls_look(const void *lock, uint64_t owner)
+{
+    struct look *look = look_of(lock);
+
+    if (look != NULL || records == NULL || !is_of_main_interpreter(PyThreadState_Get())) {
+        return;
+    }
+    look = look_of(NULL);
+    if (look == NULL) {
+        return; /* so many locks are waited for that others tell enough */
+    }
+    struct look before = *look;
+    *look = (struct look){.lock = lock, .since_ns = UINT64_MAX};
+    plus_threads_visit_one(owner, note_owner, &look->owner);
+    if (look->owner.ident != 0) {
+        struct plus_frames frames = frames_of(look->owner.ident);
+        plus_frames_each(&frames, add_frame, &look->owner);
+    }
+    for (size_t i = 0; i < before.owner.frames; i++) {
+        Py_DECREF(before.owner.frame[i].code);
+    }
+}
+
+void
+plus_stalls_gave_up(const void *lock, uint64_t since_ns)
+{
+    uint64_t limit_ns = plus_sched_stall_ns();
+    struct look *look = limit_ns != UINT64_MAX ? look_of(lock) : NULL;
+    uint64_t waited_ns = look != NULL ? plus_now_ns() - since_ns : 0;
+
+    if (look == NULL || waited_ns < limit_ns) {
+        return;
+    }
+    look->owner.stall.waiters++;
+    look->owner.stall.waited_ns += waited_ns;
+    look->since_ns = since_ns < look->since_ns ? since_ns : look->since_ns;
+}
+
+void
+plus_stalls_forget_lock(const void *lock)
+{
+    struct look *look = look_of(lock);
+
+    if (look != NULL) {
+        look->lock = NULL;
+    }
+}
+
+void
+plus_stalls_note_lock(const void *lock, const struct plus_stall *waiting, uint64_t held_ns,
+                      PyObject *made_by, int made_at)
 {
     PyThreadState *tstate = PyThreadState_Get();
     struct plus_thread *self = plus_thread_try_self();
+    const struct look *look = look_of(lock);
+    struct plus_stall stall = *waiting;
 
+    plus_stalls_forget_lock(lock);
     if (self == NULL || !is_of_main_interpreter(tstate)) {
         return;
     }
-    struct record *record = new_record(self, stall, tstate);
-    if (record != NULL) {
-        record->of_lock = true;
-        record->made = (struct position){(PyCodeObject *)Py_XNewRef(made_by), made_at};
+    if (look != NULL && look->owner.native_id != self->native_id) {
+        look = NULL; /* an earlier owner */
+    }
+    if (look != NULL && look->owner.stall.waiters > 0) {
+        uint64_t longest_ns = plus_now_ns() - look->since_ns;
+        uint64_t hold_ns = held_ns < longest_ns ? held_ns : longest_ns;
+        stall.waiters += look->owner.stall.waiters;
+        stall.waited_ns += look->owner.stall.waited_ns;
+        stall.hold_ns = hold_ns > stall.hold_ns ? hold_ns : stall.hold_ns;
+    }
+    if (stall.waiters == 0) {
+        return;
+    }
+    self->stalls++;
+    size_t frames = look != NULL ? look->owner.frames : 0;
+    struct record *record = new_record(self, &stall, frames == 0 ? tstate : NULL);
+    if (record == NULL) {
+        return;
+    }
+    record->of_lock = true;
+    record->made = (struct position){(PyCodeObject *)Py_XNewRef(made_by), made_at};
+    for (size_t i = 0; i < frames; i++) {
+        add_frame(look->owner.frame[i].code, look->owner.frame[i].offset, record);
     }
 }
 
@@ -220,7 +323,7 @@ describe_lasting(const struct plus_thread *holder, uint64_t hold_ns, char *text,
         "cpythonplus: process %d: thread %d has kept the GIL for %.1f s, and others wait: ",
         (int)getpid(), (int)holder->native_id, (double)hold_ns / 1e9);
     if (atomic_load(&holder->atomic_depth) == 0) {
-        struct plus_frames frames = frames_of(holder);
+        struct plus_frames frames = frames_of((unsigned long)holder->ident);
         plus_frames_each(&frames, write_frame, &line);
     }
     line.text[line.used++] = '\n';
@@ -237,6 +340,7 @@ static void
 after_fork_child(void)
 {
     recorded = lost = 0;
+    memset(looks, 0, sizeof(looks));
 }
 
 static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};

@@ -324,7 +324,10 @@ class Engine:
     def activate(self) -> None:
         """Schedule the GIL and patch the locks of this process, as far as that is wanted."""
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
+            self._tell(
+                "the GIL is not scheduled",
+                schedule_gil(self.options.policy, self.options.job_share),
+            )
         if self.options.threads:
             self._tell("native locks are not used", use_native_locks())
 
@@ -375,12 +378,14 @@ class Engine:
         if self._slot is not None:
             self._slot.count_request()
 
-    def write_waits(self, *, now: bool = False) -> None:
-        """Put this worker's waits for the GIL on the board, once a second, or now."""
-        if self._slot is not None and (now or monotonic() >= self._waits_at):
-            self._waits_at = monotonic() + _LOOK_INTERVAL_S
-            waits, wait_ns = gil_statistics()
-            self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
+    def write_waits(self, *, now: bool = False) -> bool:
+        """Put this worker's waits for the GIL on the board, once a second, or now; return if so."""
+        if self._slot is None or not (now or monotonic() >= self._waits_at):
+            return False
+        self._waits_at = monotonic() + _LOOK_INTERVAL_S
+        waits, wait_ns = gil_statistics()
+        self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
+        return True
 
     def is_due(self) -> str:
         """Return the reason for replacing this worker if it is its turn; one of REASONS, or "".

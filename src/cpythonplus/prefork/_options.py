@@ -14,10 +14,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cpythonplus._base.shared_options import POLICY_SHAPE, POLICY_TEXT
+from cpythonplus._base.shared_options import (
+    JOB_SHARE_SHAPE,
+    JOB_SHARE_TEXT,
+    POLICY_SHAPE,
+    POLICY_TEXT,
+)
 from cpythonplus._base.switch import is_on
 from cpythonplus._base.text.sizes import parse_size
-from cpythonplus.prefork._activation import checked_policy
+from cpythonplus.prefork._activation import checked_policy, checked_share
 
 
 class _Named(logging.LoggerAdapter[logging.Logger]):
@@ -93,6 +98,10 @@ def _policy(value: object) -> str | None:
     return None if value is None else checked_policy(str(value))
 
 
+def _share(value: object) -> str | None:
+    return None if value is None else checked_share(str(value))
+
+
 def is_path(target: object) -> bool:
     """Whether it is a path of a web application, or a whole address."""
     return isinstance(target, str) and target.startswith(("/", "http://", "https://"))
@@ -135,9 +144,13 @@ def host_and_port(address: str) -> tuple[str, int]:
     return match["name"] or match["v6"] or "127.0.0.1", int(match["port"])
 
 
+OPENTELEMETRY = "opentelemetry"
+"""The value of `metrics` for instruments of OpenTelemetry."""
+
+
 def _place(value: object) -> str | None:
     text = "" if value is None else str(value).strip()
-    if text and not text.startswith("/"):
+    if text and text != OPENTELEMETRY and not text.startswith("/"):
         host_and_port(text)
     return text or None
 
@@ -204,6 +217,12 @@ class Options:
     gil: bool = _option("Schedule the workers' GIL.", _switch, default=True)
     policy: str | None = _option(
         f"{POLICY_TEXT[0].upper()}{POLICY_TEXT[1:]}.", _policy, POLICY_SHAPE, default=None
+    )
+    job_share: str | None = _option(
+        f"{JOB_SHARE_TEXT[0].upper()}{JOB_SHARE_TEXT[1:]}; it wins over the policy's.",
+        _share,
+        JOB_SHARE_SHAPE,
+        default=None,
     )
     threads: bool = _option("Use the native locks and queues.", _switch, default=True)
     stalls: int = _option(
@@ -283,7 +302,8 @@ class Options:
         default=0.0,
     )
     metrics: str | None = _option(
-        "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT).",
+        "Prometheus metrics: at a path (/metrics) of the service, or on a port ([HOST:]PORT);"
+        " opentelemetry: as its instruments.",
         _place,
         "PATH_OR_ADDRESS",
         default=None,

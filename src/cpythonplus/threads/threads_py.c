@@ -71,10 +71,15 @@ note_stall(const struct plus_lock *lock, const struct plus_lock_stall *stall)
     /* A lock of this room follows the head of its object. */
     const plus_lock_object *object = (const plus_lock_object *)((const PyObject *)lock - 1);
 
-    plus_stalls_note_lock(&(struct plus_stall){.hold_ns = stall->hold_ns,
+    if (stall == NULL) {
+        plus_stalls_forget_lock(lock);
+        return;
+    }
+    plus_stalls_note_lock(lock,
+                          &(struct plus_stall){.hold_ns = stall->hold_ns,
                                                .waited_ns = stall->waited_ns,
                                                .waiters = stall->waiters},
-                          object->maker.code, object->maker.offset);
+                          stall->held_ns, object->maker.code, object->maker.offset);
 }
 
 static PyMethodDef methods[] = {

@@ -15,8 +15,8 @@ import pytest
 from flask import Flask
 
 from cpythonplus import memory
+from cpythonplus._base.web.routes import normalised
 from cpythonplus.memory._attribution import recording
-from cpythonplus.memory._attribution.routes import normalised
 from tests.memory.attribution.attributing import each_call, growing, rows
 from tests.prefork import services
 from tests.support import SANITIZED, run_child

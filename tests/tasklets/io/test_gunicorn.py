@@ -223,6 +223,7 @@ def wait_until_serves(server: Server) -> None:
                 time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_what_comes_while_a_worker_ends_is_served_by_the_next(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -128,6 +128,7 @@ CLASSES = {name: "=".join(given) for name, given in LOCK_TESTS.items()}
 CLASSES |= dict.fromkeys(QUEUE_TESTS, "queue")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
 def test_cpythons_own(way: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -356,13 +356,14 @@ def _announce_tracer(client: Client, seconds: float) -> None:
 
 
 def _has_lost_blocks(client: Client, seconds: float, doctor: str) -> bool:
-    """Wait; return whether the allocator then has more blocks that no object explains."""
+    """Wait; return whether the allocator then has more blocks that may belong to no object."""
     from cpythonplus._doctor.report.owners import parts_grown
 
     time.sleep(seconds)
     found = client.ask("growth_so_far", doctor)
     client.close()
-    return any(name == "unexplained_blocks" for name, _ in parts_grown(found, _LEAST_LOST))
+    blocks = "live_objects" if found.get("lost") else "unexplained_blocks"
+    return any(name == blocks for name, _ in parts_grown(found, _LEAST_LOST))
 
 
 def _traced(client: Client, seconds: float, *, small: bool) -> Traced | str:

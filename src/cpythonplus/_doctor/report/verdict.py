@@ -36,6 +36,9 @@ _FINDINGS: Final = 4
 _CAUSES: Final = 12
 """The most sentences about growth."""
 _SMALLEST_STEADY: Final = 64 << 10
+_LEAST_ENTRIES: Final = 50
+_LEAST_ENTRIES_PER_S: Final = 5
+"""A row that has gained as many entries has a sentence, even if these are small."""
 _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
 """A finding below both limits is not worth a sentence."""
@@ -48,6 +51,11 @@ _PARTS_NAMED: Final = 3
 _CLASSES_NAMED: Final = 2
 _LEAST_OF_OBJECT: Final = 512
 """Bytes of the C heap for each object of a class that it may belong to."""
+_LEAST_OF_SMALL: Final = 32
+"""The same of small blocks of Python's allocator."""
+_WHOLE: Final = ("_thread.", "functools.", "itertools.", "operator.", "weakref.", "types.", "_io.")
+"""Modules with classes of C code whose objects have no memory but that of their own block."""
+_BY_C_CODE: Final = "C code, or a thread, has it"
 _NOTHING: Final = "Nothing stands out as worth acting on."
 _TELLING_SHARE: Final = 0.05
 _DOCTOR: Final = "cpythonplus doctor "
@@ -121,6 +129,25 @@ _PARTS_GROWN: Final = {
     ),
 }
 """The words for a part of resident memory that has grown, and the cause, if it is C code's."""
+_UNDIVIDED: Final = (
+    (
+        ("live_objects",),
+        "Small blocks of Python's allocator have",
+        "objects, or blocks that C code has not given up",
+    ),
+    (
+        ("mimalloc_free",),
+        "The segments of Python's allocator have",
+        "objects, blocks that C code has not given up, or free memory",
+    ),
+    (
+        ("c_heap_used", "thread_heaps_used", "large_blocks"),
+        "The C heap in use has",
+        "large objects, or memory of C code",
+    ),
+)
+"""Parts that only a copy of the process divides by owner, in words; and the possible contents."""
+_NO_COPY: Final = "Only a copy of the process tells which of them they are, and who keeps them"
 
 
 @dataclass(frozen=True)
@@ -255,6 +282,7 @@ def _classes(rows: list[Part]) -> list[_Class]:
 
 def _findings(examination: Examination) -> Iterator[Statement]:
     yield from _grown(part(examination, "growth"), part(examination, "native"))
+    yield from _undivided(part(examination, "growth"), part(examination, "native"))
     yield from _native(examination)
     yield from _more_of(examination)
     yield from _c_heap(examination)
@@ -282,7 +310,9 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
             continue  # often of the same cycle
         steady = steadiness(found, row)
         more = size(row, "amount_bytes")
-        is_steady = steady == "steady" and more >= _SMALLEST_STEADY
+        is_steady = (steady == "steady" and more >= _SMALLEST_STEADY) or (
+            steady != "uneven" and _gains_entries(found, row)
+        )
         remedy = _what_next(found, row)
         if remedy == _SLOW and (told_slow or not (is_steady or more >= least)):
             remedy = ""  # report it once, with a sentence
@@ -307,9 +337,31 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
             of = f", by mappings: {_listed(files)}" if files else ""
-            at = _taken(native, more) if name == "unexplained_blocks" else ""
+            at = ""
+            if name == "unexplained_blocks":
+                at = _taken(native, more) + _of_objects(found, more, _LEAST_OF_SMALL)
             sentence = f"{what} grown by {format_size(more)}{why}{of}{at}."
             yield Statement(sentence, more, _PINNED if name in _FREE else _MEMRAY if why else "")
+
+
+def _gains_entries(found: Part, row: Part) -> bool:
+    """Whether a row gains entries all the time: a slow leak, if they are small."""
+    more = amount(row, "entries") - amount(row, "entries_before")
+    least = max(_LEAST_ENTRIES, _LEAST_ENTRIES_PER_S * amount(found, "seconds"))
+    return more >= least and words(row, "type") not in ("garbage", "frame")
+
+
+def _undivided(found: Part | None, native: Part | None) -> Iterator[Statement]:
+    """Yield the growth of parts that no copy of the process has divided by owner."""
+    lost = words(found or {}, "lost")
+    if found is None or not lost:
+        return
+    grown = dict(parts_grown(found, float("-inf")))
+    for names, what, contents in _UNDIVIDED:
+        more = sum(grown.get(name, 0) for name in names)
+        if more >= _SMALLEST_BYTES:
+            sentence = f"{what} grown by {format_size(more)}: {contents}{_taken(native, more)}."
+            yield Statement(f"{sentence} {_NO_COPY}: {lost}.", more, _MEMRAY)
 
 
 def _is_lost(row: Part) -> bool:
@@ -407,7 +459,7 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
     )
 
 
-def _of_objects(growth: Part, more: float) -> str:
+def _of_objects(growth: Part, more: float, least: int = _LEAST_OF_OBJECT) -> str:
     """Return the classes of C code that have so many more objects that the memory may be theirs.
 
     Objects that are reached through others of these are parts of them, as statements of a
@@ -417,8 +469,9 @@ def _of_objects(growth: Part, more: float) -> str:
     for row in sorted(entries(growth, "classes"), key=lambda row: len(_path(row))):
         count, path = size(row, "objects") - size(row, "objects_before"), _path(row)
         is_part = any(path.startswith(each) for each in told if each)
-        if row.get("is_native") is True and 0 < count * _LEAST_OF_OBJECT <= more and not is_part:
-            by = f" by {path}" if path else ""
+        is_native = row.get("is_native") is True and not words(row, "type").startswith(_WHOLE)
+        if is_native and 0 < count * least <= more and not is_part:
+            by = f" by {path}" if path and not path.startswith(_BY_C_CODE) else ""
             told[path] = f"{count:,} more {words(row, 'type')}{by}"
     return f"; it may be that of {_listed([*told.values()][:_CLASSES_NAMED])}" if told else ""
 

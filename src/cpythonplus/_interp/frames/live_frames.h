@@ -12,3 +12,8 @@
 int
 plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *value, void *arg),
                        void *arg);
+
+/* In a copy of the process: from now on plus_live_frames_visit() visits the frame of this frame object, too, and those that
+ * have called it: the stack of a greenlet that is suspended.  0, or -ENOMEM. */
+int
+plus_live_frames_note(PyFrameObject *innermost);

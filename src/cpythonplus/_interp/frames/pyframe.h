@@ -59,17 +59,24 @@ plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
 #endif
 }
 
+/* The object that the frame executes, borrowed; NULL if there is none. */
+static inline PyObject *
+plus_pyframe_executable(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_executable);
+#elif PY_VERSION_HEX >= 0x030D0000
+    return frame->f_executable;
+#else
+    return (PyObject *)frame->f_code;
+#endif
+}
+
 /* Borrowed; NULL if the frame executes another object. */
 static inline PyCodeObject *
 plus_pyframe_code(const struct _PyInterpreterFrame *frame)
 {
-#if PY_VERSION_HEX >= 0x030E0000
-    PyObject *code = PyStackRef_AsPyObjectBorrow(frame->f_executable);
-#elif PY_VERSION_HEX >= 0x030D0000
-    PyObject *code = frame->f_executable;
-#else
-    PyObject *code = (PyObject *)frame->f_code;
-#endif
+    PyObject *code = plus_pyframe_executable(frame);
 
     return plus_pyframe_is_python(frame) && code != NULL && PyCode_Check(code)
                ? (PyCodeObject *)code

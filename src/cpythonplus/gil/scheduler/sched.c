@@ -468,7 +468,7 @@ add_waiter(struct plus_thread *thread, void *argument)
 }
 
 static void
-tell_stall(const struct plus_thread *self, uint64_t now, bool asked)
+tell_stall(struct plus_thread *self, uint64_t now, bool asked)
 {
     struct waiting_sum sum = {.since_ns = self->acquired_ns, .now_ns = now};
 
@@ -482,6 +482,7 @@ tell_stall(const struct plus_thread *self, uint64_t now, bool asked)
     sum.stall.atomic = atomic_load(&self->atomic_depth) > 0 || (S.switch_awaited && !asked);
     plus_threads_visit(add_waiter, &sum);
     if (sum.longest_ns >= S.stalls.limit_ns) {
+        self->stalls++;
         S.stalls.ended(self, &sum.stall);
     }
 }

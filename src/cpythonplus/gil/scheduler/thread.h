@@ -82,6 +82,7 @@ struct plus_thread {
 
     /* Statistics, written under the GIL's mutex. */
     uint64_t wait_ns, hold_ns, waits, switches;
+    uint64_t stalls; /* those of this thread; written with the GIL, or in its release */
     struct plus_brief_histogram wait_times;
 
     /* Fixed after creation; the links are guarded by the registry's lock. */

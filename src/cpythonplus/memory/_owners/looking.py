@@ -55,6 +55,8 @@ __all__ = [
 ]
 
 _LONGEST_S: Final = 120
+_OF_BLOCKS: Final = "arenas"
+"""The fact that lost objects in small blocks are found by."""
 _LEAST_GROWN: Final = 16 << 10
 _LEAST_SHARE: Final = 0.005
 _LEAST_KEPT: Final = 64 << 10
@@ -166,7 +168,7 @@ class Mark:
             owners=_owners(found) if found else (),
             resized=tuple(map(_owner, found["resized"])) if found else (),
             classes=_classes(found["classes"]) if found else (),
-            losses=walk_losses(),
+            losses=walk_losses(_OF_BLOCKS),
             lost=lost,
         )
 
@@ -254,7 +256,7 @@ def owners() -> Owners:
         frozen_objects=gc.get_freeze_count(),
         owners=_owners(found),
         classes=_classes(found["classes"]),
-        losses=walk_losses(),
+        losses=walk_losses(_OF_BLOCKS),
     )
 
 
@@ -359,10 +361,14 @@ def _owner(row: dict[str, Any]) -> Owner:
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """Return the class of the last object with a name: the cache rather than the dict in it."""
-    named = [kind for how, _, kind in row["steps"] if how]
-    unnamed = row["steps"] and row["steps"][-1][0] == ""
-    return str(named[-1]) if unnamed and named else str(row["type"])
+    """Return the class of the last object with a name: the cache rather than the dict in it.
+
+    A cell stands for its content.
+    """
+    steps = row["steps"]
+    named = [kind for how, _, kind in steps if how]
+    unnamed = steps and steps[-1][0] == "" and named and named[-1] != "cell"
+    return str(named[-1]) if unnamed else str(row["type"])
 
 
 def _begins_thread(row: dict[str, Any]) -> bool:

@@ -111,6 +111,27 @@ variable_step(const struct plus_heap_graph *graph, uint32_t frame, uint32_t to)
                          code->co_firstlineno, plus_type_name(Py_TYPE(graph->objects[to])));
 }
 
+/* Returns the step from the tuple of a function's cells to one of them, with the name of the variable; NULL without an
+ * exception: it is another tuple. */
+static PyObject *
+closure_step(PyObject *function, PyObject *tuple, PyObject *cell)
+{
+    if (function == NULL || !PyFunction_Check(function) ||
+        PyFunction_GET_CLOSURE(function) != tuple) {
+        return NULL;
+    }
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(function);
+    int first = code->co_nlocalsplus - code->co_nfreevars;
+
+    for (int i = 0; i < code->co_nfreevars && i < PyTuple_GET_SIZE(tuple); i++) {
+        if (PyTuple_GET_ITEM(tuple, i) == cell) {
+            PyObject *name = PyTuple_GET_ITEM(code->co_localsplusnames, first + i);
+            return Py_BuildValue("(sNs)", "free variable", plus_plain_text(name), "cell");
+        }
+    }
+    return NULL;
+}
+
 PyObject *
 plus_owner_path(const struct plus_reach *owners, uint32_t node)
 {
@@ -135,7 +156,13 @@ plus_owner_path(const struct plus_reach *owners, uint32_t node)
         if (graph->objects[path[i]] == NULL) {
             continue;
         }
-        plus_append_row(&steps, frame && owners->parent[path[i]] == path[i + 1]
+        PyObject *closure = i + 2 < length && graph->objects[path[i + 1]] != NULL
+                                ? closure_step(graph->objects[path[i + 2]],
+                                               graph->objects[path[i + 1]], graph->objects[path[i]])
+                                : NULL;
+
+        plus_append_row(&steps, closure != NULL ? closure
+                                : frame && owners->parent[path[i]] == path[i + 1]
                                     ? variable_step(graph, path[i + 1], path[i])
                                 : first ? root_step(owners, path[i])
                                 : owners->parent[path[i]] != path[i + 1]

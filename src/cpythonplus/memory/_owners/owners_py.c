@@ -20,6 +20,7 @@ struct order {
     int before, mark; /* memfds, or -1 */
     uint64_t least;
     bool is_glibc; /* its blocks can be walked */
+    size_t pooled;
     const PyTypeObject *asked;
     struct plus_arenas arenas;
 };
@@ -57,7 +58,7 @@ work(void *arg)
     size_t before_bytes = 0;
     void *before = map_mark(order->before, &before_bytes);
 
-    if (plus_heap_graph_build(&graph, &order->arenas) < 0 ||
+    if (plus_heap_graph_build(&graph, &order->arenas, order->pooled) < 0 ||
         plus_keepers_connect_subclasses(&graph) < 0 || plus_keepers_find(&graph) < 0 ||
         plus_parts_connect(&graph) < 0 || plus_heap_graph_finish(&graph) < 0 ||
         plus_left_find(&graph, &order->arenas, order->is_glibc) < 0 ||
@@ -92,6 +93,18 @@ find_arenas(struct plus_arenas *arenas)
     return plus_now_ns() - since;
 }
 
+/* The size of the largest block of Python's own allocator; 0 if objects come from malloc (PYTHONMALLOC=malloc): then they
+ * have the functions of the raw domain. */
+static size_t
+find_pooled(void)
+{
+    PyMemAllocatorEx raw, objects;
+
+    PyMem_GetAllocator(PYMEM_DOMAIN_RAW, &raw);
+    PyMem_GetAllocator(PYMEM_DOMAIN_OBJ, &objects);
+    return raw.malloc != objects.malloc ? PLUS_LARGEST_BLOCK : 0;
+}
+
 static PyObject *
 memory_owners(PyObject *module, PyObject *args)
 {
@@ -110,6 +123,7 @@ memory_owners(PyObject *module, PyObject *args)
     (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* the copy cannot prove facts */
     order.least = least;
     order.is_glibc = plus_c_allocator_kind() == PLUS_C_ALLOCATOR_GLIBC;
+    order.pooled = find_pooled();
     order.asked = (PyTypeObject *)asked;
     if (marks) {
         order.mark = memfd_create("cpythonplus-mark", MFD_CLOEXEC);
@@ -153,7 +167,7 @@ PyMethodDef plus_memory_owners_methods[] = {
          "memory that it may "
          "take;\n"
          "asked: a class that is told in any case, as `asked`.\n\n"
-         "The dict has `objects`, `bytes`, `large_bytes` (of blocks above 512 bytes),\n"
+         "The dict has `objects`, `bytes`, `large_bytes` (of malloc's blocks),\n"
          "`small_bytes` (of those in pymalloc's arenas), the same of\n"
          "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, "
          "`held`,\n"

@@ -29,6 +29,8 @@ Step = tuple[str, Any, str]
 LIBRARIES: Final = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
 """The last line of the program itself tells more than that of a library which it uses."""
 _CLASSES: Final = {"type", "abc.ABCMeta", "enum.EnumType", "enum.EnumMeta"}
+_CLOSURE: Final = re.compile(r"\.__closure__\[(?:\d+|\.\.\.|([^\W\d]\w*))\](?:\.cell_contents)?")
+"""The steps from a function to the value of a free variable."""
 _MOST_SOURCE: Final = 4 << 20
 _MOST_OF_LINE: Final = 500
 """Characters. The work of a pattern grows with the square: a table of data is one line, too."""
@@ -52,7 +54,7 @@ def spelled(steps: Sequence[Step], *, general: bool = False) -> str:
     general: `[...]` for each key, because the path stands for many.
     """
     text = "".join(step.text for step in _named(steps, general=general))
-    text = re.sub(r"\.__closure__\[(?:\d+|\.\.\.)\]\.cell_contents", " (closure)", text)
+    text = _CLOSURE.sub(lambda found: f" (closure: {found[1]})" if found[1] else " (closure)", text)
     return text or "?"
 
 
@@ -117,7 +119,7 @@ class _Walk:
     def _labelled(self, how: str, label: Any) -> _Named | None:  # noqa: ANN401  # of many kinds
         if how == "attribute" or (how in _KEYS and self.in_names and type(label) is str):
             return _Named(f".{label}", str(label), self.owner)
-        if how == "variable of context":
+        if how in {"variable of context", "free variable"}:
             return _Named(f"[{label}]")
         if how in _KEYS or how == "index":
             return _Named("[...]" if self.general else f"[{_key(label, how)}]")

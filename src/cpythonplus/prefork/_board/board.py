@@ -1,6 +1,6 @@
 """Data that the master and the workers of a prefork server exchange.
 
-Made in the master before it forks, in anonymous shared memory.  Four kinds of records (see
+Made in the master before it forks, in anonymous shared memory.  These kinds of records (see
 `records.py`, which keeps them whole):
 
 - The *table*: the owner of each slot, the number of restarts for each reason, the counts of the
@@ -10,7 +10,8 @@ Made in the master before it forks, in anonymous shared memory.  Four kinds of r
 - The *numbers* of each slot: memory, requests, waits for the GIL, readiness, the reason for
   leaving.  Written by the worker that has the slot; before and after that, by the holder of the
   table's lock.
-- The *stalls* of each line, of all workers.  Written by the holder of the table's lock.
+- The *stalls* of each line and the *use* of each route, of all workers (`counts.py`).  Written by
+  the holder of the table's lock.
 
 A change of the table is one commit.  Taking a worker off the board moves its counts to the gone in
 the same commit, so that no sum of a snapshot ever goes down.
@@ -27,15 +28,15 @@ import tempfile
 import threading
 import time
 import weakref
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, fields
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
+from cpythonplus.prefork._board.counts import Counts
 from cpythonplus.prefork._board.records import WORD_MAX, Record
 from cpythonplus.prefork._board.slots import (
     CLAIM,
@@ -57,7 +58,6 @@ from cpythonplus.prefork._limits import endings
 from cpythonplus.prefork._limits.endings import REASONS
 
 __all__ = [
-    "MOST_PLACES",
     "REASONS",
     "Board",
     "BoardBusy",
@@ -65,16 +65,13 @@ __all__ = [
     "BoardFull",
     "BoardSnapshot",
     "MasterRow",
+    "RouteRow",
     "Slot",
     "StallRow",
     "WorkerRow",
 ]
 
 T = TypeVar("T")
-
-MOST_PLACES = 40
-"""Lines of stalls that are counted each by itself."""
-_PLACE_BYTES = 192
 
 _PATIENCE_S = 1.0
 _PAUSE_S = 0.001
@@ -146,7 +143,20 @@ class StallRow(NamedTuple):
     total_ns: int
 
 
-_STALL_NUMBERS = 2 + _PLACE_BYTES // 8
+class RouteRow(NamedTuple):
+    """The use of all workers so far by the requests of one route."""
+
+    method: str
+    route: str
+    requests: int
+    held_ns: int
+    waited_ns: int
+    cpu_ns: int
+    stalls: int
+
+
+_STALL_NUMBERS = 2  # times, total_ns
+_ROUTE_NUMBERS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,17 +270,15 @@ class Board:
         self._replacement_ns = int(replacement_s * 1e9)
         size = _Table.size(slots)
         spans = [Record.span(size), *[Record.span(NUMBERS)] * slots, Record.span(_MASTER_NUMBERS)]
-        spans += [Record.span(_STALL_NUMBERS)] * (MOST_PLACES + 1)
+        spans += [Counts.span(_STALL_NUMBERS), Counts.span(_ROUTE_NUMBERS)]
         self._memory = mmap.mmap(-1, 8 * sum(spans))
         words = memoryview(self._memory).cast("Q")
         self._table = Record(words, 0, size)
         first, step = Record.span(size), Record.span(NUMBERS)
         self._numbers = [Record(words, first + i * step, NUMBERS) for i in range(slots)]
         self._master = Record(words, first + slots * step, _MASTER_NUMBERS)
-        first, step = first + slots * step + spans[slots + 1], Record.span(_STALL_NUMBERS)
-        self._stalls = [
-            Record(words, first + i * step, _STALL_NUMBERS) for i in range(MOST_PLACES + 1)
-        ]
+        self._stalls = Counts(words, sum(spans[:-2]), _STALL_NUMBERS)
+        self._routes = Counts(words, sum(spans[:-1]), _ROUTE_NUMBERS)
         self._table.write(_Table.of([0] * size).words())
         # The file is empty; it exists only for its lock.
         self._file = _unnamed_file()
@@ -367,37 +375,26 @@ class Board:
             if self._table.sequence() == sequence:
                 return _snapshot(table, numbers, MasterRow(*self._master.read()))
 
-    # ---- stalls ----------------------------------------------------------------------------------
+    # ---- stalls and routes -----------------------------------------------------------------------
 
     def count_stall(self, kind: str, at: str, length_ns: int) -> None:
-        """Count a stall of a worker at the line `at`; raises BoardBusy.
-
-        The first MOST_PLACES lines are counted each by itself, the others together, so that
-        counters never go down, and never become more.
-        """
-        words = _words_of(kind, at)
+        """Count a stall of a worker at the line `at`; raises BoardBusy."""
         with self._exclusively():
-            for record in self._stalls[:-1]:
-                count, total_ns, *known = record.read()
-                if known == words or not count:
-                    break
-            else:
-                record, words = self._stalls[-1], _words_of("other", "other")
-                count, total_ns, *_ = record.read()
-            record.write(
-                [min(each, WORD_MAX) for each in (count + 1, total_ns + length_ns)] + words
-            )
+            self._stalls.add(kind, at, (1, length_ns))
 
     def stalls(self) -> list[StallRow]:
         """Return the stalls of all workers so far by line.  Takes no lock."""
-        rows: list[StallRow] = []
-        for record in self._stalls:
-            times, total_ns, *words = record.read()
-            if times:
-                text = array("Q", words).tobytes().rstrip(b"\0").decode(errors="replace")
-                kind, _, at = text.partition(" ")
-                rows.append(StallRow(kind, at, times, total_ns))
-        return rows
+        return [StallRow(kind, at, *numbers) for kind, at, numbers in self._stalls.rows()]
+
+    def count_routes(self, rows: Iterable[RouteRow]) -> None:
+        """Add the use of a worker since its last call; raises BoardBusy."""
+        with self._exclusively():
+            for method, route, *numbers in rows:
+                self._routes.add(method, route, numbers)
+
+    def routes(self) -> list[RouteRow]:
+        """Return the use of all workers so far by route.  Takes no lock."""
+        return [RouteRow(kind, what, *numbers) for kind, what, numbers in self._routes.rows()]
 
     # ---- turns -----------------------------------------------------------------------------------
 
@@ -636,10 +633,3 @@ def _identity(descriptor: int) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-def _words_of(kind: str, at: str) -> list[int]:
-    """Return a line as words; the beginning of a long path is left out."""
-    room = _PLACE_BYTES - len(kind) - 1
-    text = kind.encode() + b" " + at.encode(errors="backslashreplace")[-room:]
-    return array("Q", text.ljust(_PLACE_BYTES, b"\0")).tolist()

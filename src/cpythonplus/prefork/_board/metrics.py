@@ -16,7 +16,7 @@ from typing import Any
 
 from cpythonplus.prefork._applications import is_aiohttp_application
 from cpythonplus.prefork._blame.sharing import ProcessMemory, process_memory
-from cpythonplus.prefork._board.board import Board, WorkerRow
+from cpythonplus.prefork._board.board import Board, RouteRow, WorkerRow
 from cpythonplus.prefork._options import host_and_port
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -36,6 +36,13 @@ _MEMORY = (
 )
 _OF_MASTER = (("resident_bytes", "Memory, shared or not."), *_MEMORY)
 _BILLION = 10**9
+_OF_ROUTE: tuple[tuple[str, str, Callable[[RouteRow], float]], ...] = (
+    ("requests", "Requests that have ended.", lambda row: row.requests),
+    ("gil_hold_seconds", "Time with the GIL.", lambda row: row.held_ns / _BILLION),
+    ("gil_wait_seconds", "Time spent waiting for the GIL.", lambda row: row.waited_ns / _BILLION),
+    ("cpu_seconds", "Processor time of threads.", lambda row: row.cpu_ns / _BILLION),
+    ("stalls", "Times that others were blocked for long.", lambda row: row.stalls),
+)
 _BACKLOG = 64
 _MOST_CLIENTS = 64
 _REQUEST_BYTES = 16_384
@@ -108,6 +115,13 @@ def render(board: Board, *, master_pid: int) -> str:
     add("stalls_total", text, [(labels, row.times) for labels, row in stalls])
     text = "Time for which it did, of all workers."
     add("stall_seconds_total", text, [(labels, row.total_ns / _BILLION) for labels, row in stalls])
+    routes = board.routes()
+    for name, text, value in _OF_ROUTE:
+        samples = [
+            ({"http_request_method": row.method, "http_route": row.route}, value(row))
+            for row in routes
+        ]
+        add(f"route_{name}_total", f"{text} Of the requests of each route.", samples)
     return "\n".join(lines) + "\n"
 
 

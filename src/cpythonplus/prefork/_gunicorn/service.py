@@ -41,7 +41,13 @@ from gunicorn.errors import HaltServer
 
 import cpythonplus
 from cpythonplus import prefork
-from cpythonplus.prefork._activation import schedule_gil, use_native_locks, watch_stalls
+from cpythonplus.prefork._activation import (
+    gil_statistics,
+    schedule_gil,
+    thread_use,
+    use_native_locks,
+    watch_stalls,
+)
 from cpythonplus.prefork._applications import (
     comes_from,
     is_aiohttp,
@@ -51,6 +57,7 @@ from cpythonplus.prefork._applications import (
 from cpythonplus.prefork._board import metrics
 from cpythonplus.prefork._board.board import BoardBusy
 from cpythonplus.prefork._board.channel import Channel
+from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._fork import pools
 from cpythonplus.prefork._fork.early_signals import EarlySignals
@@ -61,12 +68,14 @@ from cpythonplus.prefork._gunicorn.lingering import LINGERING, Lingering
 from cpythonplus.prefork._gunicorn.reforking import OWN_ASGI, Reforking, is_known, refusal
 from cpythonplus.prefork._limits.hard_limits import HardLimits
 from cpythonplus.prefork._limits.hung_workers import HungWorkers
-from cpythonplus.prefork._options import is_path, log, read
+from cpythonplus.prefork._options import OPENTELEMETRY, is_path, log, read
 from cpythonplus.prefork._warming import warming
 from cpythonplus.prefork._warming.again import Again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from cpythonplus.prefork._routes.counting import Routes
 
 _LOOK_INTERVAL_S = 1.0
 _AGAIN_S = 0.01
@@ -136,6 +145,9 @@ class Service(Engine):
         """The pid of a mold's helper, which only forks a worker."""
         self._reopen_listeners: Callable[[], object] = int
         self._asgi_requests = 0
+        self._routes: Routes | None = None
+        self._stalls: dict[tuple[str, str], list[int]] = {}
+        """The number and ns of this worker's, by kind and line; for OpenTelemetry."""
         self._noted = ""
         self._is_ready = False
         self._unraisable_hook = sys.unraisablehook
@@ -342,7 +354,7 @@ class Service(Engine):
         if where == self._listens_at:
             return
         port = None
-        if where is not None and not is_path(where):
+        if where is not None and where != OPENTELEMETRY and not is_path(where):
             try:
                 port = _inherited(server, where) or metrics.listen(where)
             except (OSError, ValueError) as error:
@@ -521,10 +533,18 @@ class Service(Engine):
             prefork.child()
         self.claim()
         if self.options.gil:
-            self._tell("the GIL is not scheduled", schedule_gil(self.options.policy))
+            why = schedule_gil(self.options.policy, self.options.job_share)
+            self._tell("the GIL is not scheduled", why)
+        if self.options.gil or self.options.threads:
             watch_stalls(self.options.stalls, worker.log.warning, self._count_stall)
 
     def _count_stall(self, kind: str, at: str, length_ns: int) -> None:
+        if self.options.metrics == OPENTELEMETRY:
+            place = (kind, at)
+            if place not in self._stalls and len(self._stalls) >= MOST_LABELS:
+                place = (OTHER, OTHER)
+            times, total_ns = self._stalls.get(place, (0, 0))
+            self._stalls[place] = [times + 1, total_ns + length_ns]
         if self.board is not None:
             with suppress(BoardBusy):
                 self.board.count_stall(kind, at, length_ns)
@@ -580,10 +600,14 @@ class Service(Engine):
         application = getattr(worker, place)
         if is_aiohttp(application):
             self.serve_metrics()
+            if self.options.metrics is not None:
+                self._count_routes()
             setattr(worker, place, self._count_aiohttp(application))
             return
         asgi = comes_from(type(worker), "uvicorn", OWN_ASGI) or is_asgi(application)
         where = self.options.metrics
+        if where is not None and is_known(type(worker)):
+            application = self._count_routes().around(application, asgi=asgi)
         if where is not None and is_path(where) and self.board is not None:
             wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
             application = wrap(application, where, self.render)
@@ -594,6 +618,29 @@ class Service(Engine):
             application = self._counted(rehearsed(application, self.kept, worker.log))
         setattr(worker, place, application)
 
+    def _count_routes(self) -> Routes:
+        """Begin to count the use of each route by this worker."""
+        from cpythonplus.prefork._routes.counting import Routes
+        from cpythonplus.prefork._routes.pools import count_in_pools
+
+        routes = self._routes = Routes(thread_use(), self.options.stalls * 1_000_000)
+        count_in_pools()
+        if self.options.metrics == OPENTELEMETRY:
+            from cpythonplus.prefork._routes.instruments import make_instruments
+
+            with Guard(self.log, "making OpenTelemetry's instruments", catch=Exception):
+                make_instruments(routes, gil_statistics, self._own_stalls)
+        return routes
+
+    def _own_stalls(self) -> list[tuple[str, str, int, int]]:
+        stalls = list(self._stalls.items())
+        return [(kind, at, times, total_ns) for (kind, at), (times, total_ns) in stalls]
+
+    def _write_routes(self) -> None:
+        if self._routes is not None and self.board is not None:
+            with suppress(BoardBusy):
+                self._routes.give(self.board.count_routes)
+
     def _count_aiohttp(self, application: Any) -> Any:
         """Make an aiohttp application count its worker's requests, and serve the metrics."""
         if self.options.metrics is None and not self._has_hard_limits():
@@ -602,7 +649,9 @@ class Service(Engine):
         async def answer(request: Any, handler: Callable[[Any], Any]) -> Any:
             key = self._count_request(request.method, request.path)
             try:
-                return await handler(request)
+                if self._routes is None:
+                    return await handler(request)
+                return await self._routes.aiohttp(request, handler)
             finally:
                 self._limits.end(key)
 
@@ -696,7 +745,8 @@ class Service(Engine):
         self._reopen_listeners()
         self._lingering.end()
         self._noted, self._asgi_requests = "", 0
-        self._slot = self._recycler = None
+        self._slot = self._recycler = self._routes = None
+        self._stalls = {}
         self._is_chosen = self._is_ready = self._look_failed = False
         self.signals = EarlySignals()
         sys.unraisablehook = self._unraisable_hook
@@ -707,7 +757,8 @@ class Service(Engine):
         requests = self._requests(worker)
         if self._slot is not None and requests != self._slot.requests:
             self._slot.write(requests=requests)
-        self.write_waits(now=now)
+        if self.write_waits(now=now):
+            self._write_routes()
 
     def _requests(self, worker: Any) -> int:
         return max(int(worker.nr), self._asgi_requests, self._lingering.requests())

@@ -240,12 +240,14 @@ def _frames_of(key: Key) -> list[FrameType]:
     frames: list[FrameType] = []
     awaited: Any = key.get_coro()
     for _ in range(sys.getrecursionlimit()):  # not for ever: an object may await itself
-        for kind in ("cr", "gi", "ag"):
-            frame = getattr(awaited, f"{kind}_frame", None)
-            if frame is not None:
-                frames.append(frame)
+        kinds = ("cr_frame", "gi_frame", "ag_frame")
+        found = [frame for kind in kinds if (frame := getattr(awaited, kind, None)) is not None]
+        frames += found
         inner = (getattr(awaited, name, None) for name in ("cr_await", "gi_yieldfrom", "ag_await"))
         awaited = next((each for each in inner if each is not None), None)
+        if awaited is None and found and found[0].f_code.co_filename.startswith(_PREFORK):
+            # The metrics step the application's coroutine themselves.
+            awaited = getattr(found[0].f_locals.get("self"), "_inner", None)
         if awaited is None:
             break
     return _inside(frames[::-1])
@@ -269,7 +271,8 @@ def _current_task(task: asyncio.Task[Any]) -> asyncio.Task[Any] | None:
     return asyncio.current_task(task.get_loop())
 
 
-_OURS = __file__.rpartition("/_limits/")[0]
+_PREFORK = __file__.rpartition("/_limits/")[0]
+_OURS = (_PREFORK, f"{os.path.dirname(_PREFORK)}/_base/web")  # noqa: PTH120
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 
 

@@ -4,6 +4,7 @@
 
 #include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
+#include "../../gil/binding.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 
@@ -58,6 +59,9 @@ lock_dealloc(PyObject *op)
 
     if (((plus_lock_object *)op)->weakrefs != NULL) {
         PyObject_ClearWeakRefs(op);
+    }
+    if (inside(op)->queue.looked != 0) {
+        plus_stalls_forget_lock(inside(op));
     }
     Py_XDECREF(((plus_lock_object *)op)->maker.code);
     type->tp_free(op);

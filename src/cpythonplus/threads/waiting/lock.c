@@ -64,7 +64,7 @@ void
 plus_lock_reinit(struct plus_lock *lock)
 {
     plus_waitq_wake(&lock->queue, UINT32_MAX);
-    lock->queue.woken = 0;
+    lock->queue.woken = lock->queue.looked = 0;
     atomic_store(&lock->owner, 0);
     atomic_store(&lock->word, 0);
 }
@@ -93,11 +93,11 @@ plus_lock_try_slowly(struct plus_lock *lock, uint64_t identity)
     return true;
 }
 
-/* Called with the guard held.  Clears SLOW if no waiter is left that a release would have to wake. */
+/* Called with the guard held.  Clears SLOW if no waiter is left that a release would have to wake, or has looked. */
 static void
 settle(struct plus_lock *lock)
 {
-    if (plus_waitq_length(&lock->queue) == 0 && lock->queue.woken == 0) {
+    if (plus_waitq_length(&lock->queue) == 0 && (lock->queue.woken | lock->queue.looked) == 0) {
         atomic_fetch_and(&lock->word, ~PLUS_LOCK_SLOW);
     }
 }
@@ -110,23 +110,21 @@ settle_guarded(struct plus_lock *lock)
     plus_waitq_unlock(&lock->queue);
 }
 
-/* Adds up a hold by which the first thread that waits was kept waiting for too long.  Returns false if there is none. */
-static bool
-is_stall(const struct plus_lock *lock, uint64_t now, struct plus_lock_stall *stall)
+/* Adds up the waiters if the first one was kept waiting for too long. */
+static void
+add_waiters(const struct plus_lock *lock, uint64_t now, struct plus_lock_stall *stall)
 {
     const struct plus_waiter *first = lock->queue.head;
-    uint64_t waited_ns = now - first->start_ns;
-    uint64_t held_ns = (uint64_t)(tick_of(now) - lock->taken) << TICK_SHIFT;
+    uint64_t longest_ns = now - first->start_ns;
 
-    if (waited_ns < plus_sched_stall_ns() || plus_lock_stalled == NULL) {
-        return false;
+    if (longest_ns < plus_sched_stall_ns()) {
+        return;
     }
-    *stall = (struct plus_lock_stall){.hold_ns = held_ns < waited_ns ? held_ns : waited_ns};
+    stall->hold_ns = stall->held_ns < longest_ns ? stall->held_ns : longest_ns;
     for (const struct plus_waiter *each = first; each != NULL; each = each->next) {
         stall->waiters++;
         stall->waited_ns += now - each->start_ns;
     }
-    return true;
 }
 
 static void
@@ -146,8 +144,7 @@ int
 plus_lock_release_slowly(struct plus_lock *lock)
 {
     _Atomic uint32_t *sleeper = NULL;
-    struct plus_lock_stall stall;
-    bool stalled = false;
+    struct plus_lock_stall stall = {.waiters = 0};
 
     if ((atomic_load(&lock->word) & PLUS_LOCK_LOCKED) == 0) {
         return -EPERM;
@@ -156,12 +153,14 @@ plus_lock_release_slowly(struct plus_lock *lock)
     bool is_own = atomic_load(&lock->owner) == plus_identity();
     atomic_store_explicit(&lock->owner, 0, memory_order_relaxed);
     plus_waitq_lock(&lock->queue);
+    bool looked = lock->queue.looked != 0;
+    lock->queue.looked = 0;
+    uint64_t now = looked || lock->queue.head != NULL ? plus_now_ns() : 0;
+    stall.held_ns = (uint64_t)(tick_of(now) - lock->taken) << TICK_SHIFT;
     if (lock->queue.head != NULL) {
-        uint64_t now = plus_now_ns();
-
         /* The lock is handed over to a lighter thread at once: that thread interrupts the holder of the GIL. */
         if (plus_sched_owes() || plus_waitq_starves(&lock->queue, now)) {
-            stalled = is_own && is_stall(lock, now, &stall);
+            add_waiters(lock, now, &stall);
             hand_over(lock, now, &sleeper);
             goto done;
         }
@@ -176,8 +175,8 @@ done:
     plus_waitq_unlock(&lock->queue);
     plus_sched_let_go(&lock->owner); /* the owner word no longer names this thread */
     plus_waitq_rouse(sleeper);
-    if (stalled) {
-        plus_lock_stalled(lock, &stall);
+    if (plus_lock_stalled != NULL && (looked || stall.waiters > 0)) {
+        plus_lock_stalled(lock, is_own ? &stall : NULL);
     }
     return 0;
 }
@@ -222,6 +221,21 @@ plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_
         settle_guarded(lock);
     }
     return result;
+}
+
+uint64_t
+plus_lock_look(struct plus_lock *lock)
+{
+    uint64_t owner = 0;
+
+    plus_waitq_lock(&lock->queue);
+    if (plus_lock_is_locked(lock)) {
+        owner = atomic_load(&lock->owner);
+        lock->queue.looked = 1;
+        atomic_fetch_or(&lock->word, PLUS_LOCK_SLOW);
+    }
+    plus_waitq_unlock(&lock->queue);
+    return owner;
 }
 
 /* Called by a woken waiter that has arrived: no woken waiter is on its way any more. */

@@ -30,14 +30,16 @@ struct plus_lock {
     struct plus_waitq queue;
 };
 
-/* A hold that kept another thread waiting for too long. */
+/* The threads that a hold keeps waiting for too long: no waiters if there are none. */
 struct plus_lock_stall {
-    uint64_t hold_ns;   /* from when it was taken, or the first thread began to wait */
-    uint64_t waited_ns; /* by all threads that wait, together */
+    uint64_t held_ns;   /* since the lock was taken; far too much if nobody waited then */
+    uint64_t hold_ns;   /* the same, but at most since the first of them began to wait */
+    uint64_t waited_ns; /* by all of them together */
     uint32_t waiters;
 };
 
-/* Told of a stall by the thread that had the lock, which has just released it; GIL held.  Set once; NULL: nobody. */
+/* Called by the thread that has just released a lock, with the GIL, if there are such waiters, or if one has looked at
+ * the owner.  stall is NULL if another thread had the lock.  Set once; NULL: nobody. */
 extern void (*plus_lock_stalled)(const struct plus_lock *lock, const struct plus_lock_stall *stall);
 
 void
@@ -124,6 +126,11 @@ plus_lock_enqueue(struct plus_lock *lock, struct plus_waiter *waiter);
  * the lock; after TIMED_OUT it is not queued; after SIGNAL call plus_waiter_interrupt(). */
 enum plus_wait_result
 plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns);
+
+/* A waiter that is out of the queue looks at the owner: returns its identity, 0 if there is none, and has its release
+ * tell.  Called with the GIL held. */
+uint64_t
+plus_lock_look(struct plus_lock *lock);
 
 /* A woken waiter tries to take the lock.  Returns false if it has to wait again. */
 bool

@@ -24,7 +24,9 @@
  */
 #include "waiting.h" /* Python.h first: it sets the feature macros */
 
+#include "../../_base/process/clock.h"
 #include "../../_base/raise.h"
+#include "../../gil/binding.h"
 #include "../state.h"
 #include "present_waits.h"
 
@@ -48,6 +50,27 @@ is_hopeless(uint64_t deadline_ns)
     return false;
 }
 
+/* When a wait is to look at the lock's owner: halfway to a stall. */
+static uint64_t
+first_look_ns(const struct plus_waiter *waiter)
+{
+    uint64_t stall_ns = plus_sched_stall_ns();
+
+    return stall_ns != UINT64_MAX ? waiter->start_ns + stall_ns / 2u : PLUS_FUTEX_NO_DEADLINE;
+}
+
+/* Notes what the owner does, once a wait.  The waiter is out of the queue: references are given back. */
+static void
+look_at_owner(struct plus_lock *lock, struct plus_waiter *waiter)
+{
+    uint64_t owner = plus_lock_look(lock);
+
+    waiter->look_ns = PLUS_FUTEX_NO_DEADLINE;
+    if (owner != 0 && owner != waiter->identity) {
+        plus_stalls_look(lock, owner);
+    }
+}
+
 /* Waits once for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL if handlers are to run. */
 static enum plus_wait_result
 wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
@@ -56,6 +79,9 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
 
     if (!plus_lock_enqueue(lock, waiter)) {
         return PLUS_WAIT_WOKEN;
+    }
+    if (waiter->look_ns == 0) {
+        waiter->look_ns = first_look_ns(waiter);
     }
     /* A lock of this room follows the head of its object. */
     plus_waiter_tells(waiter, (const PyObject *)lock - 1, "acquire");
@@ -66,7 +92,11 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
     Py_END_ALLOW_THREADS
     plus_present_wait_ends();
     if (result == PLUS_WAIT_SIGNAL) {
-        return plus_waiter_interrupt(&lock->queue, waiter);
+        result = plus_waiter_interrupt(&lock->queue, waiter);
+        if (result == PLUS_WAIT_SIGNAL && plus_now_ns() >= waiter->look_ns) {
+            look_at_owner(lock, waiter);
+        }
+        return result;
     }
     plus_waiter_arrived(waiter);
     return result;
@@ -81,11 +111,13 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
         return -1;
     }
     plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.look_ns = 0;
     for (;;) {
         switch (wait_for_lock(lock, &waiter, deadline_ns)) {
         case PLUS_WAIT_GRANTED:
             return 1;
         case PLUS_WAIT_TIMED_OUT:
+            plus_stalls_gave_up(lock, waiter.start_ns);
             return 0;
         case PLUS_WAIT_WOKEN:
             if (plus_lock_after_wake(lock, &waiter)) {
@@ -93,7 +125,7 @@ plus_acquire(struct plus_lock *lock, uint64_t deadline_ns)
             }
             break;
         case PLUS_WAIT_SIGNAL:
-            if (Py_MakePendingCalls() < 0) {
+            if (waiter.heeds_signals && Py_MakePendingCalls() < 0) {
                 return -1;
             }
             if (plus_lock_try(lock, waiter.identity)) {
@@ -116,10 +148,11 @@ plus_acquire_surely(struct plus_lock *lock)
     int result = 0;
 
     plus_waiter_init(&waiter, plus_heeds_signals());
+    waiter.look_ns = 0;
     for (bool acquired = false; !acquired;) {
         switch (wait_for_lock(lock, &waiter, PLUS_FUTEX_NO_DEADLINE)) {
         case PLUS_WAIT_SIGNAL:
-            if (Py_MakePendingCalls() < 0) {
+            if (waiter.heeds_signals && Py_MakePendingCalls() < 0) {
                 exception = plus_take_exception_after(exception);
                 result = -1;
             }

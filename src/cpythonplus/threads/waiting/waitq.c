@@ -163,6 +163,7 @@ plus_waiter_init(struct plus_waiter *waiter, bool heeds_signals)
     *waiter = (struct plus_waiter){
         .identity = plus_identity(),
         .heeds_signals = heeds_signals,
+        .look_ns = PLUS_FUTEX_NO_DEADLINE,
         .ended_on = -1,
     };
 }
@@ -541,10 +542,15 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
             return PLUS_WAIT_SIGNAL;
         }
         prepare_to_sleep(waiter);
+        bool looks = waiter->look_ns < deadline_ns;
+        uint64_t until_ns = looks ? waiter->look_ns : deadline_ns;
         if (!waiter->heeds_signals) {
-            timed_out = sleep_once(waiter, deadline_ns);
+            timed_out = sleep_once(waiter, until_ns);
         }
-        else if (sleep_heeding(waiter, deadline_ns, &timed_out)) {
+        else if (sleep_heeding(waiter, until_ns, &timed_out)) {
+            return PLUS_WAIT_SIGNAL;
+        }
+        if (timed_out && looks) {
             return PLUS_WAIT_SIGNAL;
         }
     }

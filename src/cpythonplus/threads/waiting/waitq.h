@@ -52,6 +52,7 @@ struct plus_waiter {
     _Atomic uint32_t state;          /* futex word */
     struct plus_waiter *next, *prev; /* under the guard */
     uint64_t start_ns;               /* when the wait began; 0: it has not begun */
+    uint64_t look_ns;                /* when its wait ends once with SIGNAL, to look at the owner */
     uint64_t counted_ns;             /* the counts include the wait up to this time */
     uint64_t identity;               /* of the thread */
     void *item; /* handed over with GRANTED, or offered to a thread that takes; may be NULL */
@@ -93,8 +94,9 @@ struct plus_waitq {
     uint64_t handed_over_ns; /* when a starving waiter was last served */
     struct plus_spin spin;
     _Atomic uint32_t
-        surplus;   /* things that came while no thread waited; written under the object's lock */
-    uint8_t woken; /* a waiter was taken out as WOKEN and is not back yet */
+        surplus;    /* things that came while no thread waited; written under the object's lock */
+    uint8_t woken;  /* a waiter was taken out as WOKEN and is not back yet */
+    uint8_t looked; /* of a lock: a waiter has looked at the owner, so the release tells */
     struct plus_wait_counts counts;
 };
 
@@ -176,7 +178,7 @@ plus_waitq_starves(const struct plus_waitq *queue, uint64_t now_ns);
 /* Waits until the queued waiter is ended or the deadline has passed (CLOCK_MONOTONIC; PLUS_FUTEX_NO_DEADLINE: none; 0:
  * at once).  Called without the guard and without the GIL.  A thread that heeds signals gets PLUS_WAIT_SIGNAL after a
  * signal.  It also gets it without one: before its first sleep, if it polled, and 50 ms after it fell asleep, since a
- * signal may have come when there was no sleep to end. */
+ * signal may have come when there was no sleep to end.  Each thread gets it at look_ns. */
 enum plus_wait_result
 plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
 

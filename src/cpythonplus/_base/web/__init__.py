@@ -1,0 +1,1 @@
+"""Requests of WSGI and ASGI applications, from outside: their extent and their route."""

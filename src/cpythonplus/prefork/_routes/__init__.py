@@ -1,0 +1,1 @@
+"""Which route holds the GIL, waits for it, computes and blocks others."""
