@@ -111,9 +111,9 @@ def test_stalls_of_the_last_minute() -> None:
         result = execute([*MODULE, "top", "--format", "json", str(process.pid)])
     [stall] = json.loads(result.out)["processes"][0]["stalls"]
     assert stall["what"] == "had a lock made at <string>:2"
-    assert (stall["file"], stall["line"], stall["function"]) == ("<string>", 7, "own")
+    assert (stall["file"], stall["line"], stall["function"]) == ("<string>", 9, "own")
     assert (stall["count"], stall["waiters"]) == (1, 1)
-    assert "  ! stall: <string>:7 in own: 2" in text
+    assert "  ! stall: <string>:9 in own: 2" in text
 
 
 ASYNC = """\

@@ -1,6 +1,5 @@
 /* What the C test programs share: a check that names itself, and random numbers that repeat. */
-#ifndef PLUS_TESTS_CHECK_H
-#define PLUS_TESTS_CHECK_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -24,5 +23,3 @@ next_random(uint64_t *state)
     *state ^= *state << 17;
     return *state;
 }
-
-#endif

@@ -1,5 +1,5 @@
 /* An extension of test_other_patch.py: facts as they are proven by what was compiled with another patch release. */
-#include "_interp/facts_table.h"
+#include "_interp/facts/facts.h"
 #include "_interp/frames/pystate.h"
 #include "_interp/objects/referents.h"
 

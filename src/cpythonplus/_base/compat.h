@@ -1,6 +1,5 @@
 /* The differences between CPython 3.11 and 3.15, in one place.  Public C API only. */
-#ifndef PLUS_BASE_COMPAT_H
-#define PLUS_BASE_COMPAT_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -148,5 +147,3 @@ plus_compat_finalization_error(void)
     return PyExc_RuntimeError;
 #endif
 }
-
-#endif

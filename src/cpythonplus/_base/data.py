@@ -10,8 +10,6 @@ TYPE_CHECKING = False  # as in typing, whose import would add to the examined me
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Data", "Place", "plain"]
-
 
 class Data:
     """The base of dataclasses that become JSON; a field outside of `repr` is left out."""

@@ -1,7 +1,5 @@
 """The package's own exceptions."""
 
-__all__ = ["UnsupportedPlatform"]
-
 
 class UnsupportedPlatform(RuntimeError):  # noqa: N818  # it names a state, as NotImplemented does
     """This interpreter or system cannot do what was asked; nothing was changed.

@@ -4,8 +4,7 @@
  * PLUS_HISTOGRAM_SUB equal parts, so a quantile read from it is at most 1/16 (6 %) too high.  Holds
  * 1 ns to 2^63 ns.  Not thread-safe: the owner's lock guards it.  Plain memory: fork copies it.
  */
-#ifndef PLUS_BASE_HISTOGRAM_H
-#define PLUS_BASE_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ plus_brief_histogram_add(struct plus_brief_histogram *h, uint64_t ns);
 /* The longest duration of a bucket. */
 uint64_t
 plus_brief_histogram_upper_ns(unsigned bucket);
-
-#endif

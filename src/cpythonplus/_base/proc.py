@@ -13,19 +13,6 @@ from contextlib import suppress
 
 from cpythonplus._base.errors import UnsupportedPlatform
 
-__all__ = [
-    "can_be_signalled",
-    "children",
-    "descendants",
-    "is_hidden",
-    "memory_sums",
-    "read_bytes",
-    "resident_bytes",
-    "stat_fields",
-    "tree_cpu_s",
-    "tree_pss_bytes",
-]
-
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
 _CPU_TIMES = slice(11, 15)

@@ -1,7 +1,6 @@
 /* Raising exceptions and finding objects of the Python half: in one place, so that messages name the failing call and
  * look alike.  GIL held. */
-#ifndef PLUS_BASE_RAISE_H
-#define PLUS_BASE_RAISE_H
+#pragma once
 
 #include "compat.h"
 
@@ -92,5 +91,3 @@ plus_raise_soon_or_print(PyObject *exception);
 /* Raise OSError for `error` (positive errno) with the name of the call.  Returns NULL. */
 PyObject *
 plus_raise_errno(const char *call, int error);
-
-#endif

@@ -6,8 +6,7 @@
  * The interpreter's own locks have no rank.  The GIL's mutex, under which the scheduler's functions are called, is
  * taken inside of PLUS_RANK_CONTROL and outside of PLUS_RANK_REGISTRY.
  */
-#ifndef PLUS_BASE_RANK_H
-#define PLUS_BASE_RANK_H
+#pragma once
 
 enum plus_rank {
     PLUS_RANK_CONTROL = 1, /* installing and uninstalling the scheduler; held longest */
@@ -38,5 +37,4 @@ plus_rank_given(enum plus_rank rank)
     (void)rank;
 }
 
-#endif
 #endif

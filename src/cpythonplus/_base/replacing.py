@@ -44,16 +44,6 @@ if TYPE_CHECKING:
 
     Pairs = Iterable[tuple[object, object]]
 
-__all__ = [
-    "MISSING",
-    "Loader",
-    "Replacer",
-    "everybodys",
-    "namespace_of",
-    "original",
-    "when_loaded",
-]
-
 MISSING = object()
 """The old value of a name that did not exist."""
 

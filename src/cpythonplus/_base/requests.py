@@ -27,8 +27,6 @@ from cpythonplus._base.contents import contents
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["Found", "Request", "read", "written"]
-
 _KEYS = frozenset({"path", "method", "headers", "cookies", "body", "weight"})
 _PATH = re.compile("/|https?://")
 _MOST_WEIGHT = 1000

@@ -1,6 +1,5 @@
 /* Lists that are made row by row, with one check for an error at the end. */
-#ifndef PLUS_BASE_ROWS_H
-#define PLUS_BASE_ROWS_H
+#pragma once
 
 #include "compat.h"
 
@@ -14,5 +13,3 @@ plus_append_row(PyObject **rows, PyObject *row)
     }
     Py_XDECREF(row);
 }
-
-#endif

@@ -13,8 +13,6 @@ On the start-up path: it imports nothing that is not loaded.
 
 import os
 
-__all__ = ["VARIABLE", "disabled", "is_on", "skipped", "tell"]
-
 VARIABLE = "CPYTHONPLUS_DISABLE"
 _YES = frozenset({"1", "true", "yes", "on"})
 _NO = frozenset({"0", "false", "no", "off", ""})

@@ -1,5 +1,6 @@
 /* The binding; see unseen.h.  A C function that keeps Python objects has a tuple of them as its `self`. */
 #include "unseen.h"
+#include "methods.h"
 
 static PyObject *
 call_unseen(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
@@ -76,11 +77,9 @@ unseen_loader(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyMethodDef plus_unseen_methods[] = {
-    {"unseen_finder", unseen_finder, METH_VARARGS,
-     PyDoc_STR("unseen_finder($module, names, function, /)\n--\n\n"
-               "Return a finder's find_spec: that function for the names of a set, else None.")},
-    {"unseen_loader", unseen_loader, METH_VARARGS,
-     PyDoc_STR("unseen_loader($module, before, load, after, /)\n--\n\n"
-               "Return a loader's exec_module, which calls the three with the module.")},
+    PLUS_METHOD("unseen_finder", unseen_finder, METH_VARARGS, "$module, names, function, /",
+                "Return a finder's find_spec: that function for the names of a set, else None."),
+    PLUS_METHOD("unseen_loader", unseen_loader, METH_VARARGS, "$module, before, load, after, /",
+                "Return a loader's exec_module, which calls the three with the module."),
     {NULL, NULL, 0, NULL},
 };

@@ -6,12 +6,9 @@
  *
  * GIL held. fork: nothing to do.
  */
-#ifndef PLUS_BASE_UNSEEN_H
-#define PLUS_BASE_UNSEEN_H
+#pragma once
 
 #include "compat.h"
 
 /* unseen_finder(names, function), unseen_loader(before, load, after) */
 extern PyMethodDef plus_unseen_methods[];
-
-#endif

@@ -1,19 +1,16 @@
-"""Reads a command line by hand: the parts that all commands share.
+"""Reads a command line by hand: the parts that the commands share.
 
 Imports next to nothing: argparse costs 5 ms, and each start of `cpythonplus run` pays it.
 """
 
 from cpythonplus._base.text.suggesting import suggestion
 
-__all__ = [
-    "HELP_WIDTH",
-    "UsageError",
-    "help_line",
-    "process_number",
-    "suggestion",
-    "take_value",
-    "unknown",
-]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from cpythonplus._cli.features import Option
 
 HELP_WIDTH = 80
 _LONGEST_PID = 19
@@ -45,6 +42,34 @@ def take_value(flag: str, words: list[str], *, wanted: bool) -> str:
     if not words:
         raise UsageError(f"{flag}: expected a value")
     return words.pop(0)
+
+
+def take_options(
+    arguments: "Sequence[str]", options: "Sequence[Option]", command: str
+) -> "tuple[dict[str, Any], list[str]]":
+    """Read a command line; return the options' values by field, and the operands.
+
+    A switch has "1"; `-h` is `--help`. UsageError for mistakes in it.
+    """
+    known = {option.flag: option for option in options}
+    given: dict[str, Any] = {}
+    words, operands = list(arguments), []
+    while words:
+        if words[0] == "-h":
+            words[0] = "--help"
+        flag = words[0].partition("=")[0]
+        if not flag.startswith("-"):
+            operands.append(words.pop(0))
+            continue
+        if flag not in known:
+            raise unknown("option", flag, list(known), command)
+        option = known[flag]
+        value = take_value(flag, words, wanted=option.metavar is not None)
+        try:
+            given[option.field] = option.decode(option.check(value))
+        except ValueError as error:
+            raise UsageError(f"{flag}: {error}") from None
+    return given, operands
 
 
 def process_number(text: str) -> int:

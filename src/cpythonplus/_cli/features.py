@@ -248,7 +248,7 @@ def one_of(names: "tuple[str, ...]") -> "Callable[[str], str]":
 
     def check(text: str) -> str:
         if text not in names:
-            from cpythonplus._cli.arguments import suggestion
+            from cpythonplus._base.text.suggesting import suggestion
 
             raise ValueError(
                 f"expected {' or '.join(names)}, got {text!r}{suggestion(text, [*names])}"
@@ -468,11 +468,13 @@ def tell_no_doctor(command: str, error: int) -> None:
     )
 
 
-def _reporter(module: str) -> "Callable[[Mapping[str, object], Run], None]":
-    """Return the `activate` of a feature whose module of this folder reports at exit."""
+def _reporter(name: str) -> "Callable[[Mapping[str, object], Run], None]":
+    """Return the `activate` of a feature that reports at exit, by a function of reports.py."""
 
     def activate(values: "Mapping[str, object]", run: Run) -> None:
-        __import__(f"cpythonplus._cli.{module}", fromlist=["register"]).register(run.pid, values)
+        from cpythonplus._cli import reports
+
+        getattr(reports, name)(run.pid, values)
 
     return activate
 
@@ -626,7 +628,7 @@ FEATURES = (
     Feature(
         "cycles",
         "cyclic garbage by the line that causes it, reported when the process ends",
-        _reporter("cycles_output"),
+        _reporter("cyclic_garbage"),
         command="cpythonplus doctor cycles",
         options=(
             Option("--kinds", "kinds", _KINDS, "KIND,...", cycle_kinds),
@@ -642,7 +644,7 @@ FEATURES = (
     Feature(
         "examination",
         "what the program keeps in memory and why, reported when it ends",
-        _reporter("examination_output"),
+        _reporter("examination"),
         command="cpythonplus doctor run",
         options=(
             Option("--growth", "growth", "also show what has grown since the program's start"),
@@ -654,14 +656,14 @@ FEATURES = (
     Feature(
         "profile",
         "each hold of the GIL and each wait by Python stack, written when the process ends",
-        _reporter("gil_profile_output"),
+        _reporter("profile"),
         options=(_GIL_PROFILE,),
     ),
     # Last: features that it prints first at exit must have been activated before it.
     Feature(
         "statistics",
         "what the scheduler did, reported when the process ends",
-        _reporter("statistics_output"),
+        _reporter("statistics"),
         options=(
             Option("--stats", "switch", "report what the scheduler did on standard error at exit"),
             format_option("text", "json", "html"),

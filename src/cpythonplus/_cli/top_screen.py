@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._doctor.top.looking import ProcessRow, ThreadRow, Top
 
-__all__ = ["Screen"]
-
 _KEYS = {
     b"\x1b[A": "up",
     b"\x1b[B": "down",

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._doctor.agent.client import Client
 
-__all__ = ["watch"]
-
 _ENDING_KEYS = frozenset(b"qQ\x04")
 
 

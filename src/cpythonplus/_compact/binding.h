@@ -1,6 +1,5 @@
 /* Method tables and entry points of the folder _compact. */
-#ifndef PLUS_COMPACT_BINDING_H
-#define PLUS_COMPACT_BINDING_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -13,5 +12,3 @@ plus_compact_exec(PyObject *module);
 /* Adds Record to the module (record_py.c). 0, or -1 with an exception. */
 int
 plus_record_exec(PyObject *module);
-
-#endif

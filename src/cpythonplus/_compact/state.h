@@ -1,6 +1,5 @@
 /* The references of the types and functions of _compact, in each interpreter.  GIL held. */
-#ifndef PLUS_COMPACT_STATE_H
-#define PLUS_COMPACT_STATE_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -37,5 +36,3 @@ int
 plus_compact_state_traverse(PyObject *module, visitproc visit, void *arg);
 int
 plus_compact_state_clear(PyObject *module);
-
-#endif

@@ -1,6 +1,5 @@
 /* The blocks of glibc's malloc, in a copy of the process. */
-#ifndef PLUS_HEAP_C_BLOCKS_H
-#define PLUS_HEAP_C_BLOCKS_H
+#pragma once
 
 #include <stddef.h>
 
@@ -11,5 +10,3 @@
 int
 plus_c_blocks_visit(size_t least, int (*visit)(const char *block, size_t bytes, void *arg),
                     void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* Dominators of a directed graph: the nodes that all paths to another node lead through.  Knows nothing of Python; no
  * state, any thread. */
-#ifndef PLUS_HEAP_DOMINATORS_H
-#define PLUS_HEAP_DOMINATORS_H
+#pragma once
 
 #include "graph.h"
 
@@ -34,5 +33,3 @@ plus_graph_reach_all(const struct plus_graph *graph, struct plus_roots *roots, c
 int
 plus_graph_dominators(const struct plus_graph *graph, const struct plus_roots *roots,
                       uint32_t *idom, uint32_t *order, uint32_t *reached);
-
-#endif

@@ -1,6 +1,5 @@
 /* Strongly connected components of a directed graph.  Knows nothing of Python; no state, any thread. */
-#ifndef PLUS_HEAP_GRAPH_H
-#define PLUS_HEAP_GRAPH_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ struct plus_graph {
  * not. */
 int64_t
 plus_graph_components(const struct plus_graph *graph, uint32_t *component);
-
-#endif

@@ -1,6 +1,5 @@
 /* Work on a copy of the process, while the process goes on. */
-#ifndef PLUS_HEAP_HEAP_COPY_H
-#define PLUS_HEAP_HEAP_COPY_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -20,5 +19,3 @@ plus_heap_copy(PyObject *(*work)(void *), void *arg, const int keep[2], int seco
 /* Called by `work`, inside the copy: write all bytes to `fd`.  0, or -1. */
 int
 plus_heap_copy_write(int fd, const void *data, size_t bytes);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The GIL must be held, and stays so.  Makes no object; takes about 100 bytes a node from copy_memory.h, which are not
  * freed: for use in a copy of the process (heap_copy.h). */
-#ifndef PLUS_HEAP_HEAP_GRAPH_H
-#define PLUS_HEAP_HEAP_GRAPH_H
+#pragma once
 
 #include "../_base/compat.h"
 #include "../_base/memory/granules.h"
@@ -90,5 +89,3 @@ plus_heap_graph_node(const struct plus_heap_graph *graph, const PyObject *op);
 /* The name of a variable of a frame's node that refers to the object, borrowed, or NULL. */
 PyObject *
 plus_heap_graph_variable(uint32_t frame, const PyObject *op);
-
-#endif

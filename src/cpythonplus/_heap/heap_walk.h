@@ -9,8 +9,7 @@
  * If PLUS_FACT_GC_RINGS does not hold, the objects are those of gc.get_objects() and the objects reachable from them:
  * this takes longer and about 10 bytes for each, and frozen objects are told only if others lead to them.  Then a walk
  * does make an object, and audit hooks run, before it begins: see gc_objects.h. */
-#ifndef PLUS_HEAP_HEAP_WALK_H
-#define PLUS_HEAP_HEAP_WALK_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -50,5 +49,3 @@ plus_heap_walk(const struct plus_heap_visitor *visitor, size_t *extra_bytes);
 /* True if a walk would report a reference from `from` to `to`.  `to` is only compared. */
 bool
 plus_heap_refers(PyObject *from, const PyObject *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* The objects that the interpreter itself holds, named by the call that gave it the object:
  * "os.register_at_fork(before)". */
-#ifndef PLUS_HEAP_KEEPERS_H
-#define PLUS_HEAP_KEEPERS_H
+#pragma once
 
 #include "heap_graph.h"
 
@@ -14,5 +13,3 @@ plus_keepers_find(struct plus_heap_graph *graph);
  * plus_keepers_find(). 0, or -ENOMEM. */
 int
 plus_keepers_connect_subclasses(struct plus_heap_graph *graph);
-
-#endif

@@ -1,7 +1,6 @@
 /* Objects that are in use and that no walk meets, since nothing on the heap refers to them and the collector does not
  * know them: strings, numbers, arrays of numpy, tuples and dicts that it has let go of. */
-#ifndef PLUS_HEAP_LEFT_H
-#define PLUS_HEAP_LEFT_H
+#pragma once
 
 #include "heap_graph.h"
 
@@ -19,5 +18,3 @@ plus_parts_connect(struct plus_heap_graph *graph);
 /* The object that keeps a left one, directly or not; the object itself if none does. */
 const struct plus_left *
 plus_left_head(const struct plus_left *left);
-
-#endif

@@ -1,6 +1,5 @@
 /* The shortest path to each object, and the memory that would be freed with it. */
-#ifndef PLUS_HEAP_REACH_H
-#define PLUS_HEAP_REACH_H
+#pragma once
 
 #include "heap_graph.h"
 
@@ -31,5 +30,3 @@ plus_reach_find(struct plus_reach *owners, struct plus_heap_graph *graph,
 /* True for a module, a class, a frame, or the dict of names of one. */
 bool
 plus_reach_is_namespace(const struct plus_reach *owners, uint32_t node);
-
-#endif

@@ -1,8 +1,7 @@
 /* The attribute, key or index by which one object refers to another, for references that the walk over the heap finds.
  *
  * GIL held; no other object is made or changed. */
-#ifndef PLUS_HEAP_REFERENCES_H
-#define PLUS_HEAP_REFERENCES_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -18,5 +17,3 @@ plus_attributes_visit(PyObject *op,
  * None) if `to` is the dict of the object's attributes, ("", None) if it is unknown.  NULL with an exception. */
 PyObject *
 plus_reference_label(PyObject *from, PyObject *to);
-
-#endif

@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-__all__ = ["Fact", "facts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Fact(Data):

@@ -1,7 +1,6 @@
 /* The facts and their probes, which are beside the readers. facts.c gets this table when the extension is loaded: so
  * all readers may ask facts.c, and it does not depend on them. */
-#include "facts_table.h"
-
+#include "facts/facts.h"
 #include "facts/probes.h"
 
 /* A free-threaded build has other structures, or none: of these facts no reader is called there. */

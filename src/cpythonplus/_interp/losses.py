@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     Face = Literal["doctor", "serve", "run"]
 
-__all__ = ["FACES", "LOSSES", "Loss", "losses", "sentences", "walk_losses"]
-
 FACES: Final[tuple[Face, ...]] = ("doctor", "serve", "run")
 
 _WALK: Final = ("gc-header", "gc-rings", "dict-keys", "inline-values", "object-sizes")

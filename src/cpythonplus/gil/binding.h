@@ -1,6 +1,5 @@
 /* The gil room's part of the extension module. */
-#ifndef PLUS_GIL_BINDING_H
-#define PLUS_GIL_BINDING_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -47,5 +46,3 @@ PyObject *
 plus_atomic_counts(void);
 void
 plus_atomic_reset_counts(void);
-
-#endif

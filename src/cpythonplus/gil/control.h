@@ -6,8 +6,7 @@
  *
  * fork while another thread is in here: the child takes the hooks out, and may install them again.
  */
-#ifndef PLUS_GIL_CONTROL_H
-#define PLUS_GIL_CONTROL_H
+#pragma once
 
 #include "hooks.h"
 #include "scheduler/policy.h"
@@ -51,5 +50,3 @@ void
 plus_control_lock(void);
 void
 plus_control_unlock(void);
-
-#endif

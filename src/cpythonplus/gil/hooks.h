@@ -5,8 +5,7 @@
  * and allocate nothing but a thread's first record.  They keep errno, as libc's functions do: the interpreter sets
  * it to 0 before it gives the GIL up for readdir(3), and reads it afterwards.
  */
-#ifndef PLUS_GIL_HOOKS_H
-#define PLUS_GIL_HOOKS_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -60,5 +59,3 @@ int
 plus_hook_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int
 plus_hook_cond_signal(pthread_cond_t *cond);
-
-#endif

@@ -9,8 +9,7 @@
  * Called with the GIL held.  Signals are blocked meanwhile, and the child's SIGCHLD is taken out, so the program sees
  * nothing of it.
  */
-#ifndef PLUS_GIL_REHEARSAL_H
-#define PLUS_GIL_REHEARSAL_H
+#pragma once
 
 #include "control.h"
 
@@ -24,5 +23,3 @@ plus_rehearsal_useful(void);
 int
 plus_rehearsal_run(int (*rehearse)(void *argument, char *reason), void *argument,
                    char reason[PLUS_REASON_SIZE]);
-
-#endif

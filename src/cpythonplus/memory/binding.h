@@ -1,6 +1,5 @@
 /* The method tables and functions of this folder. */
-#ifndef PLUS_MEMORY_BINDING_H
-#define PLUS_MEMORY_BINDING_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -24,5 +23,3 @@ plus_memory_mimalloc(PyObject *module, PyObject *walks);
 /* weakrefs_py.c */
 PyObject *
 plus_memory_clear_weakrefs(PyObject *module, PyObject *args);
-
-#endif

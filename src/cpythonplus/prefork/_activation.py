@@ -9,18 +9,6 @@ from cpythonplus import _native
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus.gil import _limits
 
-__all__ = [
-    "checked_policy",
-    "checked_share",
-    "count_stalls",
-    "gil_statistics",
-    "rehearse_gil",
-    "schedule_gil",
-    "thread_use",
-    "use_native_locks",
-    "watch_stalls",
-]
-
 
 def checked_policy(text: str) -> str:
     """Return a policy like `slice_us=5000,spin_us=0` in its normal form; raises ValueError."""

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["comes_from", "is_aiohttp", "is_aiohttp_application", "is_asgi"]
-
 
 def is_asgi(application: object) -> bool:
     """Whether an ASGI server can call the application: a coroutine function of three arguments."""

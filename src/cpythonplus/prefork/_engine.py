@@ -54,8 +54,6 @@ if TYPE_CHECKING:
     from cpythonplus.prefork._board.board import Slot
     from cpythonplus.prefork._fork.preparing import PrepareReport
 
-__all__ = ["Engine"]
-
 _SLOTS = 256
 """More workers at a time than this many are served all the same, but not counted or replaced."""
 

@@ -10,8 +10,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Protocol
 
-__all__ = ["Guard", "in_one_line", "passes_through", "tell"]
-
 
 class Log(Protocol):
     """The log of a Guard: gunicorn's Logger, or one of `logging`."""

@@ -24,19 +24,6 @@ from cpythonplus._base.switch import is_on
 from cpythonplus._base.text.sizes import parse_size
 from cpythonplus.prefork._activation import checked_policy, checked_share
 
-__all__ = [
-    "OPENTELEMETRY",
-    "OPTIONS",
-    "PATH",
-    "SERVERS",
-    "Option",
-    "Options",
-    "is_path",
-    "log",
-    "read",
-    "refuse",
-]
-
 
 class _Named(logging.LoggerAdapter[logging.Logger]):
     """A logger whose lines tell their origin in another program's log."""

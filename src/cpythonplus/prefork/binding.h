@@ -1,9 +1,6 @@
 /* Method tables of the folder prefork. */
-#ifndef PLUS_PREFORK_BINDING_H
-#define PLUS_PREFORK_BINDING_H
+#pragma once
 
 #include "../_base/compat.h"
 
 extern PyMethodDef plus_prefork_methods[];
-
-#endif

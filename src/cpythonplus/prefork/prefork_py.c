@@ -2,6 +2,7 @@
 #include "_fork/heap.h"
 #include "binding.h"
 
+#include "../_base/methods.h"
 #include "../_base/raise.h"
 #include "../_interp/facts/facts.h"
 #include "../_interp/objects/gc_objects.h"
@@ -137,33 +138,29 @@ prefork_keep_forever(PyObject *module, PyObject *op)
 }
 
 PyMethodDef plus_prefork_methods[] = {
-    {"prefork_refusal", prefork_refusal, METH_NOARGS,
-     PyDoc_STR("prefork_refusal($module, /)\n--\n\n"
-               "Return why no object can be made immortal here, or None.")},
-    {"prefork_immortalize", (PyCFunction)(void (*)(void))prefork_immortalize, METH_FASTCALL,
-     PyDoc_STR("prefork_immortalize($module, types, mortal, spared, limit_bytes, /)\n--\n\n"
-               "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
-               "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
-               "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
-               "exceptions, what a weak reference with a callback points to, and the objects in\n"
-               "the list `spared`.  At most about limit_bytes are made immortal\n"
-               "(None: no limit).  Returns the number of objects, their bytes, a list of (type, "
-               "kept, kept for a weak reference), and how many\n"
-               "tuples and frozensets stayed mortal as nothing that can be seen holds them.")},
-    {"prefork_instances_of", prefork_instances_of, METH_O,
-     PyDoc_STR("prefork_instances_of($module, root, /)\n--\n\n"
-               "Return the objects of the type and its subclasses that the collector knows and\n"
-               "that are not frozen.  RuntimeError where its lists cannot be read.")},
-    {"prefork_thaw", prefork_thaw, METH_O,
-     PyDoc_STR("prefork_thaw($module, objects, /)\n--\n\n"
-               "Have the collector look at these frozen objects again.")},
-    {"prefork_fill_pools", prefork_fill_pools, METH_NOARGS,
-     PyDoc_STR("prefork_fill_pools($module, /)\n--\n\n"
-               "Take the free blocks of half-used pools and of the C heap for good.\n\n"
-               "Returns their bytes.  "
-               "-1: the objects' allocator is not the usual one, and nothing was taken.")},
-    {"prefork_keep_forever", prefork_keep_forever, METH_O,
-     PyDoc_STR("prefork_keep_forever($module, op, /)\n--\n\n"
-               "Add one reference that is never given back.")},
+    PLUS_METHOD("prefork_refusal", prefork_refusal, METH_NOARGS, "$module, /",
+                "Return why no object can be made immortal here, or None."),
+    PLUS_METHOD_KW(
+        "prefork_immortalize", prefork_immortalize, METH_FASTCALL,
+        "$module, types, mortal, spared, limit_bytes, /",
+        "Make immortal what the collector knows, what hangs on it, and the listed types.\n\n"
+        "The collector must be off and nothing frozen.  Kept mortal are objects of the\n"
+        "types in the list `mortal`, of types with a finaliser, frames, tracebacks,\n"
+        "exceptions, what a weak reference with a callback points to, and the objects in\n"
+        "the list `spared`.  At most about limit_bytes are made immortal\n"
+        "(None: no limit).  Returns the number of objects, their bytes, a list of (type, "
+        "kept, kept for a weak reference), and how many\n"
+        "tuples and frozensets stayed mortal as nothing that can be seen holds them."),
+    PLUS_METHOD("prefork_instances_of", prefork_instances_of, METH_O, "$module, root, /",
+                "Return the objects of the type and its subclasses that the collector knows and\n"
+                "that are not frozen.  RuntimeError where its lists cannot be read."),
+    PLUS_METHOD("prefork_thaw", prefork_thaw, METH_O, "$module, objects, /",
+                "Have the collector look at these frozen objects again."),
+    PLUS_METHOD("prefork_fill_pools", prefork_fill_pools, METH_NOARGS, "$module, /",
+                "Take the free blocks of half-used pools and of the C heap for good.\n\n"
+                "Returns their bytes.  "
+                "-1: the objects' allocator is not the usual one, and nothing was taken."),
+    PLUS_METHOD("prefork_keep_forever", prefork_keep_forever, METH_O, "$module, op, /",
+                "Add one reference that is never given back."),
     {NULL, NULL, 0, NULL},
 };

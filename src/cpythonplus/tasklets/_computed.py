@@ -5,8 +5,6 @@ from typing import Any
 
 from cpythonplus import _native
 
-__all__ = ["__getattr__"]
-
 _NAMES = ("current", "main", "runcount", "threads")
 _PICKLING = "cpythonplus.tasklets._pickling"
 _LOADED = {"Pickler": "wrapping", "dumps": "wrapping", "pickling": "code"}

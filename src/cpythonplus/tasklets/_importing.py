@@ -30,8 +30,6 @@ from cpythonplus._native import (
     tasklets_RLock,
 )
 
-__all__: list[str] = []
-
 _bootstrap = namespace_of(sys.modules["_frozen_importlib"])
 _stock_rlock: Any = original(_thread, "RLock")
 _thread_ident: Any = original(_thread, "get_ident")

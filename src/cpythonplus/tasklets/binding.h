@@ -1,6 +1,5 @@
 /* The tasklets room's part of the extension module. */
-#ifndef PLUS_TASKLETS_BINDING_H
-#define PLUS_TASKLETS_BINDING_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -8,5 +7,3 @@
  * exception. */
 int
 plus_tasklets_exec(PyObject *module);
-
-#endif

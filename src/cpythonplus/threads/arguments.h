@@ -3,8 +3,7 @@
  *
  * Called with the GIL held (attached, on a free-threaded build).
  */
-#ifndef PLUS_THREADS_ARGUMENTS_H
-#define PLUS_THREADS_ARGUMENTS_H
+#pragma once
 
 #include "../_base/compat.h"
 
@@ -73,5 +72,3 @@ extern const struct plus_signature plus_put_signature, plus_put_nowait_signature
 /* Gets the largest number of items for drain(max_items=None).  Returns 0, or -1 with an exception. */
 int
 plus_drain_arguments(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, Py_ssize_t *limit);
-
-#endif

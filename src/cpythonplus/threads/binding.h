@@ -1,6 +1,5 @@
 /* The threads room's part of the extension module. */
-#ifndef PLUS_THREADS_BINDING_H
-#define PLUS_THREADS_BINDING_H
+#pragma once
 
 #include "arguments.h"
 #include "state.h"
@@ -8,5 +7,3 @@
 
 int
 plus_threads_exec(PyObject *module);
-
-#endif

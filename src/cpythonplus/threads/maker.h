@@ -1,6 +1,5 @@
 /* The line that made a lock or a queue, for reports.  Called with the GIL held. */
-#ifndef PLUS_THREADS_MAKER_H
-#define PLUS_THREADS_MAKER_H
+#pragma once
 
 #include "../_base/compat.h"
 #include "../_interp/frames/frames.h"
@@ -26,5 +25,3 @@ plus_maker_note(struct plus_maker *maker)
 /* The maker of a SimpleQueue. */
 const struct plus_maker *
 plus_simple_queue_maker(PyObject *op);
-
-#endif

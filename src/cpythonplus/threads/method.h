@@ -2,8 +2,7 @@
  *
  * `event.set` must be a types.MethodType: code that keeps callbacks weakly (weakref.WeakMethod, the signals of Django
  * and blinker) uses its __func__, and drops a built-in method at once. */
-#ifndef CPYTHONPLUS_THREADS_METHOD_H
-#define CPYTHONPLUS_THREADS_METHOD_H
+#pragma once
 
 #include "standard/standard.h"
 
@@ -11,5 +10,3 @@
  * 0, or -1 with an exception. */
 int
 plus_bind_as_functions(struct plus_standard *entry);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Called with the GIL held (attached, on a free-threaded build).
  */
-#ifndef PLUS_THREADS_STATE_H
-#define PLUS_THREADS_STATE_H
+#pragma once
 
 #include "../_base/compat.h"
 #include "standard/standard.h"
@@ -101,5 +100,3 @@ plus_list_drop_last(PyObject *list)
     Py_SET_SIZE((PyVarObject *)list, last);
     Py_DECREF(item);
 }
-
-#endif

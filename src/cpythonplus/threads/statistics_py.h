@@ -1,6 +1,5 @@
 /* statistics() of each type, and acquire_timeout().  Called with the GIL held. */
-#ifndef PLUS_THREADS_STATISTICS_PY_H
-#define PLUS_THREADS_STATISTICS_PY_H
+#pragma once
 
 #include "../_base/compat.h"
 #include "waiting/waitq.h"
@@ -22,5 +21,3 @@ PyObject *
 plus_acquire_timeout(PyObject *self, PyObject *timeout);
 extern const char plus_acquire_timeout_doc[];
 extern const char plus_statistics_doc[];
-
-#endif

@@ -1,7 +1,6 @@
 /* A hash table from addresses to a number or a pointer.  Knows nothing of Python; a table belongs to one thread at a
  * time, and a forked child has a copy. */
-#ifndef PLUS_BASE_ADDRESS_TABLE_H
-#define PLUS_BASE_ADDRESS_TABLE_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ plus_address_table_bytes(const struct plus_address_table *table)
 /* Free all slots; the table is empty then. */
 void
 plus_address_table_clear(struct plus_address_table *table);
-
-#endif

@@ -6,8 +6,7 @@
  * and free().
  *
  * Knows nothing of Python.  In a copy: for its one thread. */
-#ifndef PLUS_BASE_COPY_MEMORY_H
-#define PLUS_BASE_COPY_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ plus_free(void *block);
 /* Sort by the first word of each item.  Why not qsort(): it calls malloc() for more than a few items. */
 void
 plus_sort_by_word(void *items, size_t count, size_t item_bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* A set of addresses, with one bit for each 16 bytes of the chunks that contain them: for objects, which are at
  * multiples of 16.  Knows nothing of Python; a set belongs to one thread at a time. */
-#ifndef PLUS_BASE_GRANULES_H
-#define PLUS_BASE_GRANULES_H
+#pragma once
 
 #include "record_table.h"
 
@@ -29,5 +28,3 @@ plus_granules_bytes(const struct plus_granules *set);
 /* Free all memory of the set and leave it empty. */
 void
 plus_granules_clear(struct plus_granules *set);
-
-#endif

@@ -1,6 +1,5 @@
 /* Objects that are still to be visited, instead of recursion: borrowed, last in, first out.  Makes no object. */
-#ifndef PLUS_BASE_OBJECT_STACK_H
-#define PLUS_BASE_OBJECT_STACK_H
+#pragma once
 
 #include "../compat.h"
 #include "copy_memory.h"
@@ -27,5 +26,3 @@ plus_object_stack_push(struct plus_object_stack *stack, PyObject *op)
     stack->items[stack->depth++] = op;
     return 0;
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Uses process_vm_readv, or a pipe if that is refused, for at most 64 KiB at a time.  Knows nothing of Python; from any
  * thread. */
-#ifndef PLUS_BASE_OWN_MEMORY_H
-#define PLUS_BASE_OWN_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ bool
 plus_memory_is_readable(void);
 
 #define PLUS_MEMORY_UNREADABLE "process_vm_readv and pipe2 are refused here"
-
-#endif

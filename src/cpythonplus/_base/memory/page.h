@@ -2,8 +2,7 @@
  *
  * x86-64 has 4 KiB only; on aarch64 it is a choice of the kernel's build.  Any thread, no GIL; async-signal-safe.
  */
-#ifndef PLUS_BASE_PAGE_H
-#define PLUS_BASE_PAGE_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ plus_page_ceiling(uintptr_t address)
 {
     return plus_page_floor(address + plus_page_bytes() - 1);
 }
-
-#endif

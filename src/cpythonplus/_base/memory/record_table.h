@@ -1,7 +1,6 @@
 /* A table from addresses to records, which stay in place while the table grows.  Knows nothing of Python; a table
  * belongs to one thread at a time. */
-#ifndef PLUS_BASE_RECORD_TABLE_H
-#define PLUS_BASE_RECORD_TABLE_H
+#pragma once
 
 #include "address_table.h"
 
@@ -57,5 +56,3 @@ plus_record_table_bytes(const struct plus_record_table *table)
 /* Free all records; the table is empty then. */
 void
 plus_record_table_clear(struct plus_record_table *table);
-
-#endif

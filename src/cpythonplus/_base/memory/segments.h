@@ -1,6 +1,5 @@
 /* The variables of the program and of its libraries: their writable segments.  Knows nothing of Python. */
-#ifndef PLUS_BASE_SEGMENTS_H
-#define PLUS_BASE_SEGMENTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,5 +25,3 @@ plus_segments_free(struct plus_segments *segments);
 /* The segment around an address, or NULL. */
 const struct plus_segment *
 plus_segments_at(const struct plus_segments *segments, uintptr_t address);
-
-#endif

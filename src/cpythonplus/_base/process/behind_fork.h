@@ -4,12 +4,9 @@
  * os.register_at_fork() and some behind them, and warn if there are two.  So threads that were ended for the fork are
  * started again only when os.fork has returned.
  */
-#ifndef PLUS_BASE_BEHIND_FORK_H
-#define PLUS_BASE_BEHIND_FORK_H
+#pragma once
 
 /* For a hook in C of os.register_at_fork(after_in_parent=...), with the GIL held: call go_on() after os.fork has
  * returned, with the GIL held; or at once, if the warning comes anyway or os.fork was not the function that forked. */
 void
 plus_behind_fork(void (*go_on)(void));
-
-#endif

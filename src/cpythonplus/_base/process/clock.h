@@ -6,8 +6,7 @@
  *
  * Define _GNU_SOURCE or include Python.h before this header: musl declares no clocks otherwise.
  */
-#ifndef PLUS_BASE_CLOCK_H
-#define PLUS_BASE_CLOCK_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -41,5 +40,3 @@ plus_now_coarse_ns(void)
     clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
     return plus_timespec_ns(&ts);
 }
-
-#endif

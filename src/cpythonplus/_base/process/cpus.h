@@ -1,6 +1,5 @@
 /* The number of processors that this process may use, and their cache line.  Knows nothing of Python. */
-#ifndef PLUS_BASE_CPUS_H
-#define PLUS_BASE_CPUS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -11,5 +10,3 @@
  * (plus_now_ns): a running process may be pinned. */
 uint32_t
 plus_usable_cpus(uint64_t now_ns);
-
-#endif

@@ -8,8 +8,7 @@
  *
  * The child function runs before the interpreter's own re-initialisation: no Python calls.
  */
-#ifndef PLUS_BASE_FORK_H
-#define PLUS_BASE_FORK_H
+#pragma once
 
 struct plus_fork_hooks {
     void (*before)(void);
@@ -21,5 +20,3 @@ struct plus_fork_hooks {
  * nothing.  GIL held.  0 or -errno. */
 int
 plus_fork_register(const struct plus_fork_hooks *hooks);
-
-#endif

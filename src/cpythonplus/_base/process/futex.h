@@ -3,8 +3,7 @@
  * Knows nothing of Python.  No function releases or takes the GIL: a caller that must not block other Python threads
  * releases it first.  A futex has no state beyond its word, so fork needs no care.
  */
-#ifndef PLUS_BASE_FUTEX_H
-#define PLUS_BASE_FUTEX_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ plus_cpu_relax(void)
     atomic_signal_fence(memory_order_seq_cst);
 #endif
 }
-
-#endif

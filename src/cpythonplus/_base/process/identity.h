@@ -4,8 +4,7 @@
  * only the forking thread lives on; a number given before the fork to any other thread belongs to no thread of the
  * child.
  */
-#ifndef PLUS_BASE_IDENTITY_H
-#define PLUS_BASE_IDENTITY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,5 +55,3 @@ extern uint32_t plus_fork_generation; /* written in the child of a fork, by its 
 /* To be called in the child of a fork. */
 void
 plus_identity_atfork_child(void);
-
-#endif

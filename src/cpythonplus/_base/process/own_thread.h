@@ -24,8 +24,7 @@
  * os.register_at_fork(), and started again by an `after_in_parent` (behind_fork.h).  Hooks of pthread_atfork do not
  * work: those for the parent run before the threads are counted, and they cannot wait for a thread that needs the GIL.
  */
-#ifndef PLUS_BASE_OWN_THREAD_H
-#define PLUS_BASE_OWN_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,5 +73,3 @@ plus_own_thread_join(struct plus_own_thread *thread, uint64_t limit_ns);
 /* Never join it: it ends by itself. */
 void
 plus_own_thread_let_go(struct plus_own_thread *thread);
-
-#endif

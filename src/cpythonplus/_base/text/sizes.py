@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["duration", "format_size", "parse_size"]
-
 _UNITS = ("", "K", "M", "G", "T")
 _PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", re.IGNORECASE | re.ASCII)
 _LARGEST = 2**63 - 1

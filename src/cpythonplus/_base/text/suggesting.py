@@ -1,7 +1,5 @@
 """Suggestions for mistyped words."""
 
-__all__ = ["suggestion"]
-
 
 def suggestion(word: str, known: list[str]) -> str:
     """Return ` (did you mean X?)` if one of the `known` words is close, else ""."""

@@ -7,19 +7,6 @@ from enum import StrEnum
 from cpythonplus._base.reading import Part, amount, words
 from cpythonplus._base.text.sizes import duration, format_size
 
-__all__ = [
-    "Cell",
-    "Column",
-    "Kind",
-    "Layout",
-    "Table",
-    "number",
-    "objects",
-    "shown",
-    "signed",
-    "table",
-]
-
 Cell = str | int | float
 """A text, whose characters are all visible; or a number in the unit of its column."""
 

@@ -8,8 +8,6 @@ from unicodedata import combining, east_asian_width
 
 from cpythonplus._base.text.tables import Cell, Column, Kind, Table, shown
 
-__all__ = ["WIDTH", "columns", "layout_lines", "wrapped"]
-
 WIDTH: Final = 100
 _GAP: Final = "  "
 _UNIT: Final = re.compile(r"\d (?:%|B|[KMGT]iB|s|ms|us|ns)(?!\w)")

@@ -6,8 +6,6 @@ from typing import Any, TypeVar
 from cpythonplus._base.web.routes import asgi_route, guess
 from cpythonplus._base.web.wsgi import Span
 
-__all__ = ["Application", "around_asgi"]
-
 Message = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

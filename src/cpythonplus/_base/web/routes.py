@@ -7,16 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = [
-    "NOT_FOUND",
-    "NO_ROUTE",
-    "asgi_route",
-    "django_route",
-    "guess",
-    "normalised",
-    "werkzeug_route",
-]
-
 NO_ROUTE: Final = "(no route)"
 _VARIES: Final = re.compile(
     r"\d+"

@@ -5,8 +5,6 @@ from typing import Any, Protocol
 
 from cpythonplus._base.web.routes import NO_ROUTE, NOT_FOUND, django_route, guess, werkzeug_route
 
-__all__ = ["Application", "Span", "around_wsgi"]
-
 Environ = dict[str, Any]
 Application = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]
 

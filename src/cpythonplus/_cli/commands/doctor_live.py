@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cpythonplus._cli.arguments import UsageError, process_number
+from cpythonplus._cli.arguments import UsageError, process_number, take_options
 from cpythonplus._cli.commands.run import option_lines
 from cpythonplus._cli.features import (
     HELP_OPTION,
@@ -18,7 +18,6 @@ from cpythonplus._cli.features import (
     seconds,
     top_option,
 )
-from cpythonplus._cli.options import take_options
 from cpythonplus._cli.terminal import complain, show, table_width
 
 if TYPE_CHECKING:

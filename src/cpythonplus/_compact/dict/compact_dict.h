@@ -1,6 +1,5 @@
 /* A CompactDict as an object: access to one entry, and the collector's view.  GIL held. */
-#ifndef PLUS_COMPACT_COMPACT_DICT_H
-#define PLUS_COMPACT_COMPACT_DICT_H
+#pragma once
 
 #include "../state.h"
 #include "compact_find.h"
@@ -43,4 +42,45 @@ plus_compact_add(PyObject *dict, PyObject *key, Py_hash_t hash, PyObject *value)
 int
 plus_compact_take(PyObject *dict, PyObject *key, PyObject **value);
 
-#endif
+/* ---- sources of update() and the constructor (compact_update.c); other code may run ----------- */
+
+/* Set the entries of the source, which is any argument of dict().  0, or -1 with an exception. */
+int
+plus_compact_update(PyObject *dict, PyObject *source);
+
+/* Make room for the source's entries in an empty dict, as far as there is memory; plus_compact_fit() frees unused room.
+ * Runs no other code. */
+void
+plus_compact_reserve_for(const struct plus_compact_state *state, PyObject *dict, PyObject *source);
+
+/* ---- iterators and views (compact_views_py.c) ------------------------------------------------- */
+
+/* The part that is iterated over. */
+enum plus_compact_part {
+    PLUS_COMPACT_KEYS,
+    PLUS_COMPACT_VALUES,
+    PLUS_COMPACT_ITEMS,
+};
+
+/* A new iterator, from the first entry on or from the last one. */
+PyObject *
+plus_compact_iterate(PyObject *dict, enum plus_compact_part part, bool reversed);
+
+/* A new view: keys(), values() or items(). */
+PyObject *
+plus_compact_view(PyObject *dict, enum plus_compact_part part);
+
+/* Add the types to the module.  0, or -1 with an exception. */
+int
+plus_compact_views_exec(PyObject *module, struct plus_compact_state *state);
+
+/* ---- slots that use all entries (compact_whole_py.c); other code may run ----------------------- */
+
+PyObject *
+plus_compact_merge(PyObject *left, PyObject *right);
+PyObject *
+plus_compact_inplace_merge(PyObject *dict, PyObject *other);
+PyObject *
+plus_compact_richcompare(PyObject *dict, PyObject *other, int op);
+PyObject *
+plus_compact_repr(PyObject *dict);

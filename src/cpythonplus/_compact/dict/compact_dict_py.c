@@ -5,11 +5,9 @@
  * checks after each step that its size is the same. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "compact_dict.h"
-#include "compact_update.h"
-#include "compact_views.h"
-#include "compact_whole.h"
 
 /* ---- one entry ----------------------------------------------------------------------------------- */
 
@@ -239,7 +237,6 @@ compact_popitem(PyObject *self, PyObject *unused)
 {
     PyObject *item = PyTuple_New(2), *key, *value;
 
-    (void)unused;
     if (item == NULL) {
         return NULL;
     }
@@ -257,7 +254,6 @@ compact_popitem(PyObject *self, PyObject *unused)
 static PyObject *
 compact_clear_method(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     plus_compact_clear(plus_compact_of(self));
     Py_RETURN_NONE;
 }
@@ -265,7 +261,6 @@ compact_clear_method(PyObject *self, PyObject *unused)
 static PyObject *
 compact_copy(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_copied(self);
 }
 
@@ -313,21 +308,18 @@ compact_fromkeys(PyObject *type, PyObject *const *args, Py_ssize_t nargs)
 static PyObject *
 compact_keys(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_KEYS);
 }
 
 static PyObject *
 compact_values(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_VALUES);
 }
 
 static PyObject *
 compact_items(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_view(self, PLUS_COMPACT_ITEMS);
 }
 
@@ -340,14 +332,12 @@ compact_iter(PyObject *self)
 static PyObject *
 compact_reversed(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_iterate(self, PLUS_COMPACT_KEYS, true);
 }
 
 static PyObject *
 compact_sizeof(PyObject *self, PyObject *unused)
 {
-    (void)unused;
     return PyLong_FromSsize_t(Py_TYPE(self)->tp_basicsize +
                               plus_compact_bytes(plus_compact_of(self)));
 }
@@ -407,7 +397,6 @@ compact_reduce(PyObject *self, PyObject *unused)
     PyObject *iterator = items != NULL ? PyObject_GetIter(items) : NULL;
     PyObject *reduced = NULL;
 
-    (void)unused;
     if (iterator != NULL) {
         reduced = Py_BuildValue("OOOOO", PyTuple_GET_ITEM(call, 0), PyTuple_GET_ITEM(call, 1),
                                 state, Py_None, iterator);
@@ -453,42 +442,31 @@ compact_dealloc(PyObject *self)
 }
 
 static PyMethodDef methods[] = {
-    {"__reversed__", compact_reversed, METH_NOARGS,
-     PyDoc_STR(
-         "__reversed__($self, /)\n--\n\nReturn an iterator over the keys, the last one first.")},
-    {"__sizeof__", compact_sizeof, METH_NOARGS,
-     PyDoc_STR("__sizeof__($self, /)\n--\n\nReturn the bytes of the object and its table.")},
-    {"__reduce__", compact_reduce, METH_NOARGS,
-     PyDoc_STR("__reduce__($self, /)\n--\n\nFor pickle and copy.")},
+    PLUS_METHOD("__reversed__", compact_reversed, METH_NOARGS, "$self, /",
+                "Return an iterator over the keys, the last one first."),
+    PLUS_METHOD("__sizeof__", compact_sizeof, METH_NOARGS, "$self, /",
+                "Return the bytes of the object and its table."),
+    PLUS_METHOD("__reduce__", compact_reduce, METH_NOARGS, "$self, /", "For pickle and copy."),
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, PyDoc_STR("See PEP 585.")},
-    {"clear", compact_clear_method, METH_NOARGS,
-     PyDoc_STR("clear($self, /)\n--\n\nRemove all entries and give their memory back.")},
-    {"copy", compact_copy, METH_NOARGS,
-     PyDoc_STR(
-         "copy($self, /)\n--\n\nReturn another one with the same entries and no room for more.")},
-    {"fromkeys", (PyCFunction)(void (*)(void))compact_fromkeys, METH_FASTCALL | METH_CLASS,
-     PyDoc_STR(
-         "fromkeys($type, iterable, value=None, /)\n--\n\nReturn one with a value for each key.")},
-    {"get", (PyCFunction)(void (*)(void))compact_get_method, METH_FASTCALL,
-     PyDoc_STR(
-         "get($self, key, default=None, /)\n--\n\nReturn the value of a key, else the default.")},
-    {"items", compact_items, METH_NOARGS,
-     PyDoc_STR("items($self, /)\n--\n\nReturn a view of the items.")},
-    {"keys", compact_keys, METH_NOARGS,
-     PyDoc_STR("keys($self, /)\n--\n\nReturn a view of the keys.")},
-    {"pop", (PyCFunction)(void (*)(void))compact_pop, METH_FASTCALL,
-     PyDoc_STR("pop($self, key, default=<unrepresentable>, /)\n--\n\n"
-               "Remove a key and return its value, else the default; KeyError without one.")},
-    {"popitem", compact_popitem, METH_NOARGS,
-     PyDoc_STR(
-         "popitem($self, /)\n--\n\nRemove and return the last item; KeyError if there is none.")},
-    {"setdefault", (PyCFunction)(void (*)(void))compact_setdefault, METH_FASTCALL,
-     PyDoc_STR("setdefault($self, key, default=None, /)\n--\n\n"
-               "Return the value of a key, which gets the default if it is not there.")},
-    {"update", (PyCFunction)(void (*)(void))compact_update, METH_VARARGS | METH_KEYWORDS,
-     PyDoc_STR("update($self, other=(), /, **kwargs)\n--\n\nSet what a mapping or pairs have.")},
-    {"values", compact_values, METH_NOARGS,
-     PyDoc_STR("values($self, /)\n--\n\nReturn a view of the values.")},
+    PLUS_METHOD("clear", compact_clear_method, METH_NOARGS, "$self, /",
+                "Remove all entries and give their memory back."),
+    PLUS_METHOD("copy", compact_copy, METH_NOARGS, "$self, /",
+                "Return another one with the same entries and no room for more."),
+    PLUS_METHOD_KW("fromkeys", compact_fromkeys, METH_FASTCALL | METH_CLASS,
+                   "$type, iterable, value=None, /", "Return one with a value for each key."),
+    PLUS_METHOD_KW("get", compact_get_method, METH_FASTCALL, "$self, key, default=None, /",
+                   "Return the value of a key, else the default."),
+    PLUS_METHOD("items", compact_items, METH_NOARGS, "$self, /", "Return a view of the items."),
+    PLUS_METHOD("keys", compact_keys, METH_NOARGS, "$self, /", "Return a view of the keys."),
+    PLUS_METHOD_KW("pop", compact_pop, METH_FASTCALL, "$self, key, default=<unrepresentable>, /",
+                   "Remove a key and return its value, else the default; KeyError without one."),
+    PLUS_METHOD("popitem", compact_popitem, METH_NOARGS, "$self, /",
+                "Remove and return the last item; KeyError if there is none."),
+    PLUS_METHOD_KW("setdefault", compact_setdefault, METH_FASTCALL, "$self, key, default=None, /",
+                   "Return the value of a key, which gets the default if it is not there."),
+    PLUS_METHOD_KW("update", compact_update, METH_VARARGS | METH_KEYWORDS,
+                   "$self, other=(), /, **kwargs", "Set what a mapping or pairs have."),
+    PLUS_METHOD("values", compact_values, METH_NOARGS, "$self, /", "Return a view of the values."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,8 +18,7 @@
  * their places for an iterator.
  *
  * No function of this header runs other code. */
-#ifndef PLUS_COMPACT_COMPACT_ENTRIES_H
-#define PLUS_COMPACT_COMPACT_ENTRIES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -144,5 +143,3 @@ plus_compact_hash_at(const struct plus_compact_parts *parts, const struct plus_c
     return PyUnicode_CheckExact(entry->key) ? ((PyASCIIObject *)entry->key)->hash
                                             : plus_compact_hash(entry->key);
 }
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Runs other code, a comparison, only for keys that are not simple, and then searches again if the table may have
  * changed. */
-#ifndef PLUS_COMPACT_COMPACT_FIND_H
-#define PLUS_COMPACT_COMPACT_FIND_H
+#pragma once
 
 #include "compact_entries.h"
 
@@ -19,5 +18,3 @@ plus_compact_find(const struct plus_compact *table, PyObject *key, Py_hash_t has
  * may come from __hash__. */
 Py_ssize_t
 plus_compact_look_up(const struct plus_compact *table, PyObject *key);
-
-#endif

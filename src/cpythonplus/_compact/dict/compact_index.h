@@ -15,8 +15,7 @@
  * hashing (it reads an entry to know its distance from home); open tables of entries without an index (no order).
  *
  * No function here runs other code, or changes a reference count.  GIL held. */
-#ifndef PLUS_COMPACT_COMPACT_INDEX_H
-#define PLUS_COMPACT_COMPACT_INDEX_H
+#pragma once
 
 #include <string.h>
 
@@ -145,5 +144,3 @@ uint8_t
 plus_index_width(Py_ssize_t capacity);
 size_t
 plus_index_bytes(Py_ssize_t groups, uint8_t width);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Runs no other code, except plus_compact_clear(): the caller gets removed references and releases them when the table
  * is consistent. */
-#ifndef PLUS_COMPACT_COMPACT_TABLE_H
-#define PLUS_COMPACT_COMPACT_TABLE_H
+#pragma once
 
 #include "compact_entries.h"
 
@@ -38,5 +37,3 @@ plus_compact_clear(struct plus_compact *table);
 /* The bytes of the table beside the word itself. */
 Py_ssize_t
 plus_compact_bytes(const struct plus_compact *table);
-
-#endif

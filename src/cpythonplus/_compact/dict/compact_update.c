@@ -2,7 +2,7 @@
  *
  * Setting a key may run other code, which may change the source.  As in dict, the source's size is checked after each
  * step; entries are held until then. */
-#include "compact_update.h"
+#include "compact_dict.h"
 
 static int
 mutated(void)

@@ -6,7 +6,7 @@
 #include "../binding.h"
 
 #include "../../_base/raise.h"
-#include "compact_views.h"
+#include "compact_dict.h"
 
 /* ---- iterators ----------------------------------------------------------------------------------- */
 
@@ -120,7 +120,6 @@ iterator_length_hint(PyObject *op, PyObject *unused)
     bool counts =
         self->dict != NULL && self->used == plus_compact_used(plus_compact_of(self->dict));
 
-    (void)unused;
     return PyLong_FromSsize_t(counts ? self->left : 0);
 }
 
@@ -154,7 +153,6 @@ iterator_reduce(PyObject *op, PyObject *unused)
     PyObject *rest = iter != NULL ? list_of_rest((iterator *)op) : NULL;
     PyObject *reduced = rest != NULL ? PyTuple_Pack(1, rest) : NULL;
 
-    (void)unused;
     if (reduced != NULL) {
         Py_SETREF(reduced, PyTuple_Pack(2, iter, reduced));
     }
@@ -273,21 +271,18 @@ items_iter(PyObject *op)
 static PyObject *
 keys_reversed(PyObject *op, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_iterate(dict_of(op), PLUS_COMPACT_KEYS, true);
 }
 
 static PyObject *
 values_reversed(PyObject *op, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_iterate(dict_of(op), PLUS_COMPACT_VALUES, true);
 }
 
 static PyObject *
 items_reversed(PyObject *op, PyObject *unused)
 {
-    (void)unused;
     return plus_compact_iterate(dict_of(op), PLUS_COMPACT_ITEMS, true);
 }
 
@@ -316,7 +311,6 @@ items_contains(PyObject *op, PyObject *item)
 static PyObject *
 view_mapping(PyObject *op, void *unused)
 {
-    (void)unused;
     return PyDictProxy_New(dict_of(op));
 }
 

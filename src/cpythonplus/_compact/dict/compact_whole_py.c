@@ -4,9 +4,7 @@
 
 #include "../../_base/rows.h"
 
-#include "compact_whole.h"
-
-#include "compact_update.h"
+#include "compact_dict.h"
 
 static Py_ssize_t
 length(PyObject *self)

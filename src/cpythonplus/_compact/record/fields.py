@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["MISSING", "annotations_of", "declared_fields"]
-
 
 class _Missing:
     """Stands for a missing default."""

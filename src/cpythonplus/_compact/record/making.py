@@ -9,8 +9,6 @@ from typing import Any, dataclass_transform
 from cpythonplus import _native
 from cpythonplus._compact.record.fields import MISSING, annotations_of, declared_fields
 
-__all__ = ["Record", "RecordMeta"]
-
 Fields = dict[str, Any]
 """Names in their order, with defaults or MISSING."""
 _CLOSED: dict[str, Any] = {"__record_closer__": _native.RecordCloser()}

@@ -7,8 +7,7 @@
  * the order of declaration.
  *
  * All with the GIL held. */
-#ifndef PLUS_COMPACT_RECORD_H
-#define PLUS_COMPACT_RECORD_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -158,5 +157,3 @@ PyObject *
 plus_record_from_row(PyObject *type, PyObject *args, PyObject *kwargs);
 PyObject *
 plus_record_from_rows(PyObject *type, PyObject *args, PyObject *kwargs);
-
-#endif

@@ -23,6 +23,7 @@
  * refuse a base whose metaclass has a __new__. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../_interp/objects/referents.h"
 #include "../state.h"
@@ -89,14 +90,12 @@ static PyType_Spec class_spec = {
 static PyObject *
 refuse_alloc(PyTypeObject *type, Py_ssize_t items)
 {
-    (void)items;
     return plus_record_raise_unsealed(type);
 }
 
 static void
 refuse_free(void *op)
 {
-    (void)op;
     Py_FatalError("a class of records that was not complete had an instance");
 }
 
@@ -431,12 +430,12 @@ memory_seal_record(PyObject *module, PyObject *args)
 }
 
 PyMethodDef plus_memory_record_methods[] = {
-    {"memory_seal_record", memory_seal_record, METH_VARARGS,
-     PyDoc_STR(
-         "memory_seal_record($module, type, names, defaults, post_init, /)\n--\n\n"
-         "The last step of making a class of records: from now on it has instances.\n\n"
-         "names: of its fields, which are its slots and those of its bases.  defaults: of the\n"
-         "last ones.  post_init: the name of the method to call, or None.")},
+    PLUS_METHOD(
+        "memory_seal_record", memory_seal_record, METH_VARARGS,
+        "$module, type, names, defaults, post_init, /",
+        "The last step of making a class of records: from now on it has instances.\n\n"
+        "names: of its fields, which are its slots and those of its bases.  defaults: of the\n"
+        "last ones.  post_init: the name of the method to call, or None."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -4,8 +4,7 @@
  * PyDict_Copy() of such a dict shares the names, and PyDict_SetItem() of an existing name changes a value: so one dict
  * per key set, the pattern, can be copied for each row.  All of it is public API.  A copy is an ordinary dict for all
  * code, including the interpreter: if it gets a new name, it gets a table of its own. */
-#ifndef PLUS_COMPACT_KEY_SETS_H
-#define PLUS_COMPACT_KEY_SETS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -37,5 +36,3 @@ plus_key_sets_dict(struct plus_key_sets *sets, const struct plus_row *row);
  * result.  May raise (then NULL, too). */
 const char *
 plus_key_sets_refusal(void);
-
-#endif

@@ -3,6 +3,7 @@
  * A row that cannot share its keys is given to dict(), whose result and errors are returned. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../state.h"
 #include "key_sets.h"
@@ -112,7 +113,6 @@ share(PyObject *module, PyObject *dict)
 static PyObject *
 share(PyObject *module, PyObject *dict)
 {
-    (void)module;
     return Py_NewRef(dict);
 }
 #endif
@@ -168,24 +168,21 @@ memory_sharing_refusal(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef plus_shared_keys_methods[] = {
-    {"shared_dict", shared_dict, METH_O,
-     PyDoc_STR(
-         "shared_dict($module, pairs, /)\n--\n\n"
-         "Return a dict of the pairs that stores its keys once with all others that have them.\n\n"
-         "    json.loads(text, object_pairs_hook=memory.shared_dict)\n\n"
-         "pairs: whatever dict() takes: pairs of a key and a value, or a mapping.\n\n"
-         "An ordinary dict in every respect, made from the second one on with the same keys in "
-         "the\n"
-         "same order.  It takes the memory of its values, and an ordinary one's as soon as "
-         "another\n"
-         "key is added.  Keys are shared if they are 1 to 29 strings; else, and where the\n"
-         "interpreter does not share them, the result is dict(pairs).\n\n"
-         "Raises what dict(pairs) raises.")},
-    {"memory_share_row", memory_share_row, METH_O,
-     PyDoc_STR("memory_share_row($module, row, /)\n--\n\n"
-               "Return a dict that is equal to the row and shares its keys, or the row itself.")},
-    {"memory_sharing_refusal", memory_sharing_refusal, METH_NOARGS,
-     PyDoc_STR("memory_sharing_refusal($module, /)\n--\n\n"
-               "Return why dicts cannot share their keys here, or None.")},
+    PLUS_METHOD(
+        "shared_dict", shared_dict, METH_O, "$module, pairs, /",
+        "Return a dict of the pairs that stores its keys once with all others that have them.\n\n"
+        "    json.loads(text, object_pairs_hook=memory.shared_dict)\n\n"
+        "pairs: whatever dict() takes: pairs of a key and a value, or a mapping.\n\n"
+        "An ordinary dict in every respect, made from the second one on with the same keys in "
+        "the\n"
+        "same order.  It takes the memory of its values, and an ordinary one's as soon as "
+        "another\n"
+        "key is added.  Keys are shared if they are 1 to 29 strings; else, and where the\n"
+        "interpreter does not share them, the result is dict(pairs).\n\n"
+        "Raises what dict(pairs) raises."),
+    PLUS_METHOD("memory_share_row", memory_share_row, METH_O, "$module, row, /",
+                "Return a dict that is equal to the row and shares its keys, or the row itself."),
+    PLUS_METHOD("memory_sharing_refusal", memory_sharing_refusal, METH_NOARGS, "$module, /",
+                "Return why dicts cannot share their keys here, or None."),
     {NULL, NULL, 0, NULL},
 };

@@ -17,8 +17,7 @@
  *
  * An answer on the wire: '0' or '1' (it failed), four bytes of length, most significant first, then as many bytes of
  * JSON. */
-#ifndef PLUS_DOCTOR_AGENT_H
-#define PLUS_DOCTOR_AGENT_H
+#pragma once
 
 #include "request.h"
 
@@ -61,5 +60,3 @@ plus_agent_will_go_on(void);
 /* Returns the path of the socket, "" if there is none; waits until that is known. */
 const char *
 plus_agent_path(void);
-
-#endif

@@ -11,8 +11,7 @@
  * its file, which is checked before use, and it is moved to a high number, which is not reused soon.
  *
  * Nothing here uses Python.  Any thread, no GIL; nothing blocks. */
-#ifndef PLUS_DOCTOR_AGENT_SOCKET_H
-#define PLUS_DOCTOR_AGENT_SOCKET_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,5 +112,3 @@ plus_agent_socket_admits(int client);
 /* Removes sockets in the same folder whose processes are gone. */
 void
 plus_agent_socket_clean(const struct plus_agent_socket *agent);
-
-#endif

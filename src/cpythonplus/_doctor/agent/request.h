@@ -7,8 +7,7 @@
  * looked up there and used for nothing else.  An argument is the name of a type, without spaces and control
  * characters.  The request has at most PLUS_REQUEST_MAX bytes.  UTF-8 is not checked here.  Nothing here uses Python,
  * allocates, or keeps state: any thread, no GIL. */
-#ifndef PLUS_DOCTOR_REQUEST_H
-#define PLUS_DOCTOR_REQUEST_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -41,5 +40,3 @@ plus_request_parse(const char *bytes, size_t length, struct plus_request *reques
 /* Returns the error as a sentence for people; static. */
 const char *
 plus_request_reason(enum plus_request_verdict verdict);
-
-#endif

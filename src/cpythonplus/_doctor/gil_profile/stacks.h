@@ -6,8 +6,7 @@
  *
  * All functions are called by a thread that has the GIL, or that is giving it up while no other thread can take it.
  */
-#ifndef PLUS_DOCTOR_STACKS_H
-#define PLUS_DOCTOR_STACKS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -53,5 +52,3 @@ plus_stacks_row(uint32_t number);
  * safe without a current thread state. */
 uint32_t
 plus_stacks_here(void);
-
-#endif

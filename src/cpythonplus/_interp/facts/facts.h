@@ -13,8 +13,7 @@
  *
  * GIL held; no exception may be set before, and none is set afterwards.
  */
-#ifndef PLUS_INTERP_FACTS_H
-#define PLUS_INTERP_FACTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -84,6 +83,9 @@ enum plus_fact_state {
     PLUS_FACT_ABSENT, /* this version does not have it */
 };
 
+/* All facts (../facts_table.c), for plus_facts_register(). */
+extern const struct plus_fact_entry plus_fact_table[PLUS_FACTS];
+
 /* The state, without running a probe. */
 enum plus_fact_state
 plus_fact_state(enum plus_fact fact, const char **refusal);
@@ -104,5 +106,3 @@ plus_lie_of(enum plus_fact fact);
 /* The structure at `pointer`. */
 #define PLUS_AT(fact, pointer)                                                                     \
     ((__typeof__(pointer))((uintptr_t)(pointer) + (uintptr_t)PLUS_LIE(fact)))
-
-#endif

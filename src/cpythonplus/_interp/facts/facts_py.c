@@ -1,6 +1,7 @@
 /* The functions of _interp in the extension module; facts.py wraps them for the public. */
+#include "../../_base/methods.h"
 #include "../binding.h"
-#include "../facts_table.h"
+#include "facts.h"
 
 static const char *const states[] = {
     [PLUS_FACT_NOT_ASKED] = "not asked",
@@ -95,17 +96,15 @@ interp_pretend(PyObject *module, PyObject *args)
 #endif
 
 static PyMethodDef methods[] = {
-    {"interp_facts", interp_facts, METH_O,
-     PyDoc_STR("interp_facts($module, ask, /)\n--\n\n"
-               "Return (name, first version, last version, what, proof, features, state, refusal)\n"
-               "of each fact.  ask: True, or a tuple of names: prove these first.")},
+    PLUS_METHOD(
+        "interp_facts", interp_facts, METH_O, "$module, ask, /",
+        "Return (name, first version, last version, what, proof, features, state, refusal)\n"
+        "of each fact.  ask: True, or a tuple of names: prove these first."),
 #ifdef PLUS_LIES
-    {"interp_lie", interp_lie, METH_VARARGS,
-     PyDoc_STR("interp_lie($module, name, offset_bytes, /)\n--\n\n"
-               "Have the structure of a fact read so many bytes further on than it lies.")},
-    {"interp_pretend", interp_pretend, METH_VARARGS,
-     PyDoc_STR("interp_pretend($module, major, minor, /)\n--\n\n"
-               "Take the interpreter for another version where facts are asked for.")},
+    PLUS_METHOD("interp_lie", interp_lie, METH_VARARGS, "$module, name, offset_bytes, /",
+                "Have the structure of a fact read so many bytes further on than it lies."),
+    PLUS_METHOD("interp_pretend", interp_pretend, METH_VARARGS, "$module, major, minor, /",
+                "Take the interpreter for another version where facts are asked for."),
 #endif
     {NULL, NULL, 0, NULL},
 };

@@ -16,7 +16,6 @@ look(PyObject *capsule, PyObject *args)
 {
     struct going_on *it = PyCapsule_GetPointer(capsule, NULL);
 
-    (void)args;
     if (it == NULL) {
         return NULL;
     }

@@ -4,8 +4,7 @@
  *         second = first
  *         return first, look(first, second)
  */
-#ifndef PLUS_INTERP_PROBE_CALL_H
-#define PLUS_INTERP_PROBE_CALL_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -24,5 +23,3 @@ plus_probe_function(const char *source);
 /* Call look(call, arg) from inside the function; all is borrowed.  0, or -1 with an exception. */
 int
 plus_probe_call(void (*look)(const struct plus_probe_call *call, void *arg), void *arg);
-
-#endif

@@ -1,7 +1,6 @@
 /* The probes of facts_table.c, each defined beside its readers.  They return NULL, or the reason why the readers must
  * not be called. */
-#ifndef PLUS_INTERP_PROBES_H
-#define PLUS_INTERP_PROBES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -49,6 +48,4 @@ const char *
 plus_probe_immortal(void);
 #else
 #define plus_probe_immortal NULL
-#endif
-
 #endif

@@ -93,7 +93,6 @@ look_at_frame(const struct plus_probe_call *call, void *arg)
     PyFrameObject *frame = PyThreadState_GetFrame(PyThreadState_Get());
     bool *fits = arg;
 
-    (void)call;
     if (frame == NULL) {
         PyErr_NoMemory();
         return;

@@ -2,8 +2,7 @@
  *
  * GIL held; the frame must be one that a trace function was called with.
  */
-#ifndef PLUS_INTERP_FRAME_TRACING_H
-#define PLUS_INTERP_FRAME_TRACING_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -27,7 +26,5 @@ plus_tracing_asked_for_opcodes(const PyFrameObject *frame);
 /* True if the frame's current instruction is a NOP. */
 bool
 plus_tracing_is_at_nop(PyFrameObject *frame);
-
-#endif
 
 #endif

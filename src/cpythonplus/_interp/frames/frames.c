@@ -123,16 +123,6 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
 
 #else
 
-static PyObject *
-function_of(Frame *frame)
-{
-#if PY_VERSION_HEX >= 0x030C0000
-    return frame->f_funcobj;
-#else
-    return (PyObject *)frame->f_func;
-#endif
-}
-
 /* The argument itself, if its variable is a cell. */
 static PyObject *
 argument_of(Frame *frame, int index)
@@ -154,7 +144,7 @@ static bool
 is_del_of(PyObject *argument, Frame *frame)
 {
     return argument != NULL && Py_TYPE(argument)->tp_finalize != NULL &&
-           plus_class_attribute(Py_TYPE(argument), "__del__") == function_of(frame);
+           plus_class_attribute(Py_TYPE(argument), "__del__") == plus_pyframe_function(frame);
 }
 
 static bool
@@ -214,7 +204,7 @@ is_run_by(PyObject **operands, int count, Frame *callee)
         return false;
     }
     for (int i = 0; i < count; i++) {
-        if (operands[i] == function_of(callee)) {
+        if (operands[i] == plus_pyframe_function(callee)) {
             return true;
         }
     }
@@ -261,7 +251,7 @@ is_held_by(Frame *callee, PyObject *operand)
 {
     PyObject *first = plus_pyframe_code(callee)->co_argcount > 0 ? argument_of(callee, 0) : NULL;
 
-    return operand == function_of(callee) || is_variable(callee, operand) ||
+    return operand == plus_pyframe_function(callee) || is_variable(callee, operand) ||
            (first != NULL && (operand == first || operand == (PyObject *)Py_TYPE(first)));
 }
 
@@ -333,7 +323,7 @@ visit_frame(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *a
             return stop;
         }
     }
-    Py_VISIT(function_of(frame));
+    Py_VISIT(plus_pyframe_function(frame));
     Py_VISIT(code);
     Py_VISIT(frame->f_locals);
     Py_VISIT(frame->frame_obj);
@@ -453,7 +443,6 @@ is_entry(Frame *frame, const Frame *home)
         }
     }
 #endif
-    (void)home;
 #if PY_VERSION_HEX >= 0x030C0000
     return !plus_pyframe_is_python(frame);
 #else

@@ -7,8 +7,7 @@
  * The GIL is held, and the tasklet does not run.  No function switches tasklets, and only plus_frames_object() makes an
  * object that the garbage collector tracks.
  */
-#ifndef PLUS_INTERP_FRAMES_H
-#define PLUS_INTERP_FRAMES_H
+#pragma once
 
 #include "pystate.h"
 
@@ -99,5 +98,3 @@ plus_frames_may_move(const struct plus_frames *frames);
  * point to the old address).  Afterwards plus_frames_may_move() is false. */
 PyObject *
 plus_frames_object(const struct plus_frames *frames);
-
-#endif

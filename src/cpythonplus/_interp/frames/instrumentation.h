@@ -3,8 +3,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_INSTRUMENTATION.
  */
-#ifndef PLUS_INTERP_INSTRUMENTATION_H
-#define PLUS_INTERP_INSTRUMENTATION_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -76,9 +75,6 @@ plus_instrumentation_must_wait(const PyThreadState *tstate)
 #if PY_VERSION_HEX >= 0x030E0000
     return PLUS_AT(PLUS_FACT_INSTRUMENTATION, tstate)->delete_later != NULL;
 #else
-    (void)tstate;
     return false;
 #endif
 }
-
-#endif

@@ -1,8 +1,7 @@
 /* The references of functions that are being executed, which the garbage collector cannot see.
  *
  * GIL held; makes no objects, not even frame objects. */
-#ifndef PLUS_INTERP_LIVE_FRAMES_H
-#define PLUS_INTERP_LIVE_FRAMES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -18,5 +17,3 @@ plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *val
  * have called it: the stack of a greenlet that is suspended.  0, or -ENOMEM. */
 int
 plus_live_frames_note(PyFrameObject *innermost);
-
-#endif

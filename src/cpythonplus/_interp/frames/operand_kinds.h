@@ -2,8 +2,7 @@
  *
  * GIL held; runs no Python code and allocates nothing.
  */
-#ifndef PLUS_INTERP_OPERAND_KINDS_H
-#define PLUS_INTERP_OPERAND_KINDS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -56,5 +55,3 @@ plus_kinds_join(uint8_t one, uint8_t other);
  * index is above the value, so it must be a sequence and not an iterator with a position. */
 bool
 plus_kinds_fit(PyCodeObject *code, uint8_t kind, char given, PyObject *value, bool indexed);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Include this first, and only in files that read frames: it includes CPython's internal headers for their structures
  * and inline functions; the functions that they declare are not exported. */
-#ifndef PLUS_INTERP_PYFRAME_H
-#define PLUS_INTERP_PYFRAME_H
+#pragma once
 
 #ifndef Py_BUILD_CORE
 #define Py_BUILD_CORE 1
@@ -56,8 +55,7 @@ plus_pyframe_is_python(const struct _PyInterpreterFrame *frame)
 #elif PY_VERSION_HEX >= 0x030C0000
     return frame->owner != FRAME_OWNED_BY_CSTACK;
 #else
-    (void)frame; /* 3.11 marks the called frame instead (is_entry) */
-    return true;
+    return true; /* 3.11 marks the called frame instead (is_entry) */
 #endif
 }
 
@@ -83,6 +81,19 @@ plus_pyframe_code(const struct _PyInterpreterFrame *frame)
     return plus_pyframe_is_python(frame) && code != NULL && PyCode_Check(code)
                ? (PyCodeObject *)code
                : NULL;
+}
+
+/* The function that the frame executes, or the generator's; borrowed. */
+static inline PyObject *
+plus_pyframe_function(const struct _PyInterpreterFrame *frame)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
+#elif PY_VERSION_HEX >= 0x030C0000
+    return frame->f_funcobj;
+#else
+    return (PyObject *)frame->f_func;
+#endif
 }
 
 /* False for a frame that is about to begin: it may lack some of its variables. */
@@ -111,5 +122,3 @@ plus_pyframe_of(PyFrameObject *object)
 {
     return plus_pyframe_at(object->f_frame);
 }
-
-#endif

@@ -472,7 +472,6 @@ plus_pystate_frame(const struct plus_pystate *state, const struct plus_moved *mo
     }
     return at != NULL ? ((const _PyCFrame *)at)->current_frame : NULL;
 #else
-    (void)moved;
     return state->current_frame;
 #endif
 }
@@ -529,7 +528,6 @@ note(struct seen *seen)
 static void
 note_inside(const struct plus_probe_call *call, void *arg)
 {
-    (void)call;
     note(arg);
 }
 
@@ -626,7 +624,6 @@ limits_are_there(PyThreadState *tstate)
     Py_LeaveRecursiveCall();
     return inside == before - 1 && PLUS_TSTATE(tstate)->c_recursion_remaining == before;
 #else
-    (void)tstate;
     return true;
 #endif
 }

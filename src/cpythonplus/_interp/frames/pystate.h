@@ -2,8 +2,7 @@
  *
  * Only this code writes into a PyThreadState.  Callers hold the GIL and have proven PLUS_FACT_THREAD_STATE.
  */
-#ifndef PLUS_INTERP_PYSTATE_H
-#define PLUS_INTERP_PYSTATE_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -73,8 +72,6 @@ plus_pystate_resumed(struct plus_pystate *state)
 {
 #if PY_VERSION_HEX >= 0x030E0000
     Py_CLEAR(state->current_executor);
-#else
-    (void)state;
 #endif
 }
 
@@ -275,5 +272,3 @@ plus_pystate_traverse(struct plus_pystate *state, visitproc visit, void *arg);
 /* Drops the references of a state that will not be switched to again. */
 void
 plus_pystate_clear(struct plus_pystate *state);
-
-#endif

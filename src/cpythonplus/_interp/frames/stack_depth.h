@@ -7,8 +7,7 @@
  * GIL held, also while the garbage collector runs: allocates no object that it tracks, runs no Python code, and leaves
  * the current exception as it is.
  */
-#ifndef PLUS_INTERP_STACK_DEPTH_H
-#define PLUS_INTERP_STACK_DEPTH_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -66,5 +65,3 @@ plus_stack_has_event(PyCodeObject *code, int offset);
  * (operand_kinds.h) of its variables and then its operands. */
 int
 plus_stack_kinds(PyCodeObject *code, int offset, const uint8_t **kinds);
-
-#endif

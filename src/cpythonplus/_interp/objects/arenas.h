@@ -6,8 +6,7 @@
  *
  * GIL held, so that arenas neither come nor go; for the calling interpreter only.  Calls PyObject_Malloc; else nothing
  * changes.  Copies come from malloc. */
-#ifndef PLUS_INTERP_ARENAS_H
-#define PLUS_INTERP_ARENAS_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/memory/segments.h"
@@ -42,5 +41,3 @@ plus_arena_pools(uintptr_t start)
 {
     return (start + PLUS_POOL_BYTES - 1) & ~(PLUS_POOL_BYTES - 1);
 }
-
-#endif

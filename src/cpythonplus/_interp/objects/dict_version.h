@@ -1,6 +1,5 @@
 /* A number that changes with a dict, up to 3.11: later versions have watchers of dicts instead. */
-#ifndef PLUS_INTERP_DICT_VERSION_H
-#define PLUS_INTERP_DICT_VERSION_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -12,6 +11,4 @@ plus_dict_version(PyObject *dict)
 {
     return PLUS_AT(PLUS_FACT_DICT_VERSION, (PyDictObject *)dict)->ma_version_tag;
 }
-#endif
-
 #endif

@@ -6,8 +6,7 @@
  *
  * GIL held; for the calling interpreter only.  During a collection the objects that it has found unreachable are in
  * none of the lists. */
-#ifndef PLUS_INTERP_GC_OBJECTS_H
-#define PLUS_INTERP_GC_OBJECTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -72,5 +71,3 @@ plus_gc_objects_is_sole(PyObject *op)
     return Py_REFCNT(op) == 1;
 #endif
 }
-
-#endif

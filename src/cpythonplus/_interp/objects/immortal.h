@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have checked that plus_immortal_refusal() is NULL.
  */
-#ifndef PLUS_INTERP_IMMORTAL_H
-#define PLUS_INTERP_IMMORTAL_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -50,7 +49,6 @@ plus_immortal_may_be(PyObject *op)
 #ifdef Py_DEBUG
     return !PyUnicode_Check(op) || PyUnicode_CHECK_INTERNED(op) != SSTATE_NOT_INTERNED;
 #else
-    (void)op;
     return true;
 #endif
 }
@@ -91,7 +89,5 @@ plus_immortal_undo(PyObject *op, Py_ssize_t count)
 #endif
     plus_immortal_set_interned_state(op, SSTATE_INTERNED_MORTAL);
 }
-
-#endif
 
 #endif

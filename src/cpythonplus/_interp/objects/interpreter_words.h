@@ -5,8 +5,7 @@
  *
  * The GIL must be held, and stays so.  Makes no object; takes memory from copy_memory.h: for use in a copy of the
  * process. */
-#ifndef PLUS_INTERP_INTERPRETER_WORDS_H
-#define PLUS_INTERP_INTERPRETER_WORDS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -42,5 +41,3 @@ plus_monitoring_callbacks_ask(const struct plus_interpreter_words *state, PyObje
 uintptr_t
 plus_static_type_word(const struct plus_interpreter_words *state, const PyTypeObject *type,
                       plus_is_held is_wanted, void *arg);
-
-#endif

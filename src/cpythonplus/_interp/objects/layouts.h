@@ -3,8 +3,7 @@
  *
  * GIL held; no object is made or changed. plus_dict_parts() and plus_table_of() require PLUS_FACT_DICT_KEYS, the
  * functions for instances PLUS_FACT_INLINE_VALUES. */
-#ifndef PLUS_INTERP_LAYOUTS_H
-#define PLUS_INTERP_LAYOUTS_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -101,5 +100,3 @@ plus_dict_has_shared_names(PyObject *dict, PyTypeObject *type);
 /* Describe the table of a dict or set; false if it has no table of its own. */
 bool
 plus_table_of(PyObject *op, struct plus_table *table);
-
-#endif

@@ -1,8 +1,7 @@
 /* The references of numpy's arrays, which have no tp_traverse.
  *
  * A view keeps its base array (`base`), however small the part; an array of objects keeps these. */
-#ifndef PLUS_INTERP_NUMPY_ARRAYS_H
-#define PLUS_INTERP_NUMPY_ARRAYS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -24,5 +23,3 @@ plus_is_numpy_array_type(const PyTypeObject *type)
 /* As plus_referents_visit(), for an instance of such a type. */
 int
 plus_numpy_array_visit(PyObject *array, visitproc visit, void *arg);
-
-#endif

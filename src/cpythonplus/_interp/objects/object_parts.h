@@ -2,8 +2,7 @@
  * instances that __sizeof__ leaves out.
  *
  * The way of measuring is determined once for each class, then only fields are read.  GIL held. */
-#ifndef PLUS_INTERP_OBJECT_PARTS_H
-#define PLUS_INTERP_OBJECT_PARTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -38,5 +37,3 @@ plus_measuring_of(PyTypeObject *type);
 /* `how` is that of the object's class.  Blocks that several objects share count only for the class. */
 struct plus_parts
 plus_parts_of(const struct plus_measuring *how, PyObject *op);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * pymalloc frees memory by whole arenas (1 MiB): a single block in one of its 64 pools keeps the arena.  Here the pages
  * of a single empty pool are given back, except the first, whose header links the pool to its arena. */
-#ifndef PLUS_INTERP_POOL_PAGES_H
-#define PLUS_INTERP_POOL_PAGES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -26,5 +25,3 @@ struct plus_pool_pages {
  * remaining pools stay as they are. */
 enum plus_pool_pages_result
 plus_pool_pages_release(struct plus_pool_pages *done);
-
-#endif

@@ -1,8 +1,7 @@
 /* pymalloc's pools: blocks of one size are in a pool, 16 KiB that begin at a multiple of 16 KiB with a header, which
  * counts the blocks in use.  (Objects/obmalloc.c, 'pool_header'; the same from 3.11 to 3.15.) Pools change only while a
  * thread holds the GIL. */
-#ifndef PLUS_INTERP_POOLS_H
-#define PLUS_INTERP_POOLS_H
+#pragma once
 
 #include "../../_base/memory/own_memory.h"
 #include "../facts/facts.h"
@@ -91,5 +90,3 @@ plus_pools_serve(struct plus_pool_request *request);
 /* Copy the headers of up to PLUS_POOLS_AT_ONCE consecutive pools. */
 bool
 plus_read_pools(uintptr_t first, struct plus_pool_header *headers, size_t count);
-
-#endif

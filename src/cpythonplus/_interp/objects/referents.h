@@ -3,8 +3,7 @@
  * The collector asks only for references that can be part of a cycle. tp_traverse leaves out parts of code objects,
  * string keys of dicts, names of classes, dicts of instances and others, and it must not be called for a static
  * class. */
-#ifndef PLUS_INTERP_REFERENTS_H
-#define PLUS_INTERP_REFERENTS_H
+#pragma once
 
 #include "../facts/facts.h"
 #include "numpy_arrays.h"
@@ -71,5 +70,3 @@ plus_gc_is_tracked(PyObject *op)
 #endif
     return PyObject_GC_IsTracked(op) != 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The size of an object, found without running Python code. */
-#ifndef PLUS_INTERP_SIZES_H
-#define PLUS_INTERP_SIZES_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -34,5 +33,3 @@ plus_preheader_of(PyObject *op)
 {
     return (const uintptr_t *)op - 2 - PLUS_GC_HEADER_WORDS;
 }
-
-#endif

@@ -29,7 +29,6 @@ once(PyObject *op, void *arg)
 {
     struct going_on *it = arg;
 
-    (void)op;
     if (!it->done) {
         it->done = true;
         atomic_store(&owner, PyThread_get_thread_ident());

@@ -2,8 +2,7 @@
  *
  * With a GIL its holder is alone, and the work is called at once.  A free-threaded build stops the world for it: each other
  * thread waits at a safe point, or runs C code that may not touch an object. */
-#ifndef PLUS_INTERP_WORLD_H
-#define PLUS_INTERP_WORLD_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -32,7 +31,5 @@ plus_world_refusal(void)
 {
     return NULL;
 }
-
-#endif
 
 #endif

@@ -39,20 +39,6 @@ plus_generator_frame(PyObject *generator)
 #endif
 }
 
-static PyObject *
-generators_function(PyObject *generator)
-{
-    const Frame *frame = plus_generator_frame(generator);
-
-#if PY_VERSION_HEX >= 0x030E0000
-    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
-#elif PY_VERSION_HEX >= 0x030C0000
-    return frame->f_funcobj;
-#else
-    return (PyObject *)frame->f_func;
-#endif
-}
-
 static PyCodeObject *
 owners_code(PyObject *owner)
 {
@@ -98,7 +84,9 @@ plus_frames_captured(PyObject *frames, Py_ssize_t index)
                                  .values = PyTuple_GET_ITEM(tuple, VALUES),
                                  .handled = PyTuple_GET_ITEM(tuple, HANDLED)};
 
-    item.function = plus_is_generator(item.owner) ? generators_function(item.owner) : item.owner;
+    item.function = plus_is_generator(item.owner)
+                        ? plus_pyframe_function(plus_generator_frame(item.owner))
+                        : item.owner;
     item.code = PyTuple_GET_SIZE(tuple) > CODE ? (PyCodeObject *)PyTuple_GET_ITEM(tuple, CODE)
                                                : owners_code(item.owner);
     item.offset = (int)PyLong_AsLong(PyTuple_GET_ITEM(tuple, OFFSET));
@@ -469,10 +457,8 @@ static _Py_CODEUNIT *
 code_start(Frame *frame, PyCodeObject *code)
 {
 #if PY_VERSION_HEX >= 0x030E0000
-    (void)code;
     return _PyFrame_GetBytecode(frame);
 #else
-    (void)frame;
     return _PyCode_CODE(code);
 #endif
 }

@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING.
  */
-#ifndef PLUS_INTERP_FRAME_BUILD_H
-#define PLUS_INTERP_FRAME_BUILD_H
+#pragma once
 
 #include "../frames/stack_depth.h"
 
@@ -97,5 +96,3 @@ plus_generator_make(PyObject *function);
  * ValueError. */
 int
 plus_generator_restore(PyObject *generator, PyObject *captured);
-
-#endif

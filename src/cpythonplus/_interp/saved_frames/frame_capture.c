@@ -60,18 +60,6 @@ struct standing {
     PyObject *made;
 };
 
-static PyObject *
-function_of(const Frame *frame)
-{
-#if PY_VERSION_HEX >= 0x030E0000
-    return PyStackRef_AsPyObjectBorrow(frame->f_funcobj);
-#elif PY_VERSION_HEX >= 0x030C0000
-    return frame->f_funcobj;
-#else
-    return (PyObject *)frame->f_func;
-#endif
-}
-
 static bool
 is_generators(const Frame *frame)
 {
@@ -219,7 +207,7 @@ is_held(const struct standing *outer, const struct standing *inner, PyObject *op
 {
     PyObject *first = first_of(inner);
 
-    return op == function_of(inner->frame) || op == first ||
+    return op == plus_pyframe_function(inner->frame) || op == first ||
            (first != NULL && op == (PyObject *)Py_TYPE(first)) || has_variable(outer, op) ||
            has_variable(inner, op) || has_name(outer, op);
 }
@@ -240,7 +228,8 @@ is_bound(const struct standing *outer, const struct standing *inner)
 
     return callable != NULL && plus_read_memory((uintptr_t)callable, &method, sizeof(method)) &&
            Py_REFCNT(&method) > 0 && method.ob_base.ob_type == &PyMethod_Type &&
-           method.im_func == function_of(inner->frame) && method.im_self == first_of(inner);
+           method.im_func == plus_pyframe_function(inner->frame) &&
+           method.im_self == first_of(inner);
 }
 #else
 #define is_bound(outer, inner) false
@@ -252,7 +241,6 @@ called_by(const struct standing *outer, const struct standing *inner)
 {
     PyObject *callable = called_at(outer);
 
-    (void)inner;
     return callable != NULL && is_held(outer, inner, callable) ? callable : NULL;
 }
 
@@ -398,7 +386,7 @@ check_partial(const struct standing *outer, const struct standing *inner)
     if (outer->site->unpacked >= 0 || operand(outer, outer->site->base) != NULL || first == NULL) {
         return 0;
     }
-    struct partials partials = {.first = first, .function = function_of(inner->frame)};
+    struct partials partials = {.first = first, .function = plus_pyframe_function(inner->frame)};
 
     consider_all(&partials, outer);
     if (partials.leads_elsewhere) {
@@ -425,7 +413,7 @@ made_by(PyObject *callable, const Frame *frame)
 
     if (callable == NULL || !PyType_Check(callable) ||
         Py_TYPE(callable)->tp_call != PyType_Type.tp_call ||
-        plus_class_attribute(type, "__init__") != function_of(frame) ||
+        plus_class_attribute(type, "__init__") != plus_pyframe_function(frame) ||
         plus_pyframe_code(frame)->co_argcount == 0) {
         return NULL;
     }
@@ -453,7 +441,7 @@ is_end_of_with(const struct standing *outer, const struct standing *inner, PyObj
     /* A function that was unpickled by value is not the class's, but has the same name. */
     PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(leaves);
 
-    if (leaves != function_of(inner->frame) &&
+    if (leaves != plus_pyframe_function(inner->frame) &&
         PyUnicode_Compare(code->co_qualname, inner->code->co_qualname) != 0) {
         return false;
     }
@@ -481,7 +469,7 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
         /* Stays on the operand stack until the `with` is over. */
         PyObject *leaves = operand(outer, outer->site->base);
 
-        return leaves != NULL && amounts_to(leaves, function_of(inner->frame))
+        return leaves != NULL && amounts_to(leaves, plus_pyframe_function(inner->frame))
                    ? 0
                    : refuse_call(capture, outer, leaves);
     }
@@ -500,7 +488,8 @@ check_step(const struct capture *capture, const struct standing *outer, struct s
     PyObject *callable = partial_leads < 0 ? NULL : called_by(outer, inner);
 
     if (partial_leads > 0 || is_bound(outer, inner) ||
-        amounts_to(callable, function_of(inner->frame)) || is_end_of_with(outer, inner, callable)) {
+        amounts_to(callable, plus_pyframe_function(inner->frame)) ||
+        is_end_of_with(outer, inner, callable)) {
         return 0;
     }
     inner->made = made_by(callable, inner->frame);
@@ -538,7 +527,7 @@ check_end(const struct capture *capture, const struct standing *at)
 static int
 check_function(const struct capture *capture, const struct standing *at)
 {
-    PyObject *function = function_of(at->frame);
+    PyObject *function = plus_pyframe_function(at->frame);
 
     if (function == NULL || !PyFunction_Check(function)) {
         return refuse(capture, at, "a class being called");
@@ -626,7 +615,7 @@ captured(const Frame *frame, PyObject *owner, int offset, int count, PyObject *h
 static PyObject *
 capture_one(const struct capture *capture, const struct standing *at)
 {
-    PyObject *owner = function_of(at->frame), *handled = NULL;
+    PyObject *owner = plus_pyframe_function(at->frame), *handled = NULL;
     int count = live_count(at);
 
     if (check_function(capture, at) < 0) {
@@ -649,10 +638,8 @@ static bool
 is_called_by_c(const Frame *frame, bool after_entry)
 {
 #if PY_VERSION_HEX >= 0x030C0000
-    (void)frame;
     return after_entry;
 #else
-    (void)after_entry;
     return frame->is_entry;
 #endif
 }
@@ -661,7 +648,7 @@ is_called_by_c(const Frame *frame, bool after_entry)
 static bool
 is_initialising(const Frame *frame)
 {
-    const PyObject *function = plus_pyframe_is_python(frame) ? function_of(frame) : NULL;
+    const PyObject *function = plus_pyframe_is_python(frame) ? plus_pyframe_function(frame) : NULL;
     const PyCodeObject *code = plus_pyframe_code(frame);
 
     return code != NULL && code->co_nlocalsplus == 0 &&
@@ -772,7 +759,7 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
         if (inner.made != NULL && append(list, capture_made(inner.made)) < 0) {
             return -1;
         }
-        if (!more && called != NULL && !amounts_to(called, function_of(inner.frame))) {
+        if (!more && called != NULL && !amounts_to(called, plus_pyframe_function(inner.frame))) {
             return refuse_call(capture, &inner, called);
         }
         inner = outer;
@@ -849,7 +836,7 @@ plus_generator_function(PyObject *generator)
 {
     PyObject *function = FRAME_STATE_FINISHED(((PyGenObject *)generator)->gi_frame_state)
                              ? NULL
-                             : function_of(plus_generator_frame(generator));
+                             : plus_pyframe_function(plus_generator_frame(generator));
 
     return function != NULL && PyFunction_Check(function) ? Py_NewRef(function) : NULL;
 }

@@ -13,8 +13,7 @@
  *     values     the objects and indexes, in that order; a cell is captured as the cell
  *     handled    the exception that a generator handles, or None
  */
-#ifndef PLUS_INTERP_FRAME_CAPTURE_H
-#define PLUS_INTERP_FRAME_CAPTURE_H
+#pragma once
 
 #include "../frames/frames.h"
 
@@ -45,5 +44,3 @@ plus_generator_capture(PyObject *generator, PyObject *error);
 /* The function that made the generator, a new reference; NULL without an exception if the generator has ended. */
 PyObject *
 plus_generator_function(PyObject *generator);
-
-#endif

@@ -190,7 +190,6 @@ raise_here(PyObject *exception, PyObject *ignored)
     struct plus_frames frames = {.top = top};
     Frame *below = plus_pyframe_at(top)->previous;
 
-    (void)ignored;
     /* Cut the chain behind the probe's frame. */
     plus_pyframe_at(top)->previous = NULL;
     bool can = plus_frames_can_leave(&frames);

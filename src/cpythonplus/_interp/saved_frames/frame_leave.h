@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_FRAMES, _OPERANDS and _FRAME_BUILDING.
  */
-#ifndef PLUS_INTERP_FRAME_LEAVE_H
-#define PLUS_INTERP_FRAME_LEAVE_H
+#pragma once
 
 #include "../frames/frames.h"
 
@@ -25,5 +24,3 @@ plus_frames_call_operands(const struct plus_frames *frames);
 /* True if this interpreter leaves frames as described above; the first call tests it, once per process. */
 bool
 plus_frames_are_left(void);
-
-#endif

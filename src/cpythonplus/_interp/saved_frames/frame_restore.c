@@ -725,7 +725,6 @@ reads_as_built(const struct plus_probe_call *call, PyObject *frames)
 static PyObject *
 give_true(void *arg)
 {
-    (void)arg;
     Py_RETURN_TRUE;
 }
 
@@ -735,13 +734,7 @@ go_on_once(const struct plus_probe_call *call, void *arg)
 {
     struct asked *asked = arg;
     Frame *top = plus_pyframe_top(PyThreadState_Get());
-#if PY_VERSION_HEX >= 0x030E0000
-    PyObject *function = PyStackRef_AsPyObjectBorrow(plus_pyframe_at(top)->f_funcobj);
-#elif PY_VERSION_HEX >= 0x030C0000
-    PyObject *function = plus_pyframe_at(top)->f_funcobj;
-#else
-    PyObject *function = (PyObject *)plus_pyframe_at(top)->f_func;
-#endif
+    PyObject *function = plus_pyframe_function(plus_pyframe_at(top));
     PyObject *frames =
         PyFunction_Check(function) && PyFunction_GET_CODE(function) == (PyObject *)call->code
             ? captured_at_call(call, function)

@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_FRAMES, _OPERANDS, _FRAME_BUILDING and _THREAD_STATE.
  */
-#ifndef PLUS_INTERP_FRAME_RESTORE_H
-#define PLUS_INTERP_FRAME_RESTORE_H
+#pragma once
 
 #include "../facts/facts.h"
 
@@ -19,5 +18,3 @@
 PyObject *
 plus_frames_go_on(PyObject *frames, PyObject *handled, PyObject *(*give)(void *), void *arg,
                   size_t stack_left);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Callers hold the GIL and have proven PLUS_FACT_ITERTOOLS.
  */
-#ifndef PLUS_INTERP_ITERTOOLS_STATE_H
-#define PLUS_INTERP_ITERTOOLS_STATE_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -16,5 +15,3 @@ plus_itertools_capture(PyObject *iterator);
  * does not fit. */
 int
 plus_itertools_restore(PyObject *iterator, PyObject *captured);
-
-#endif

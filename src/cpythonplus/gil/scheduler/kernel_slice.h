@@ -9,8 +9,7 @@
  * and so is one that has set as long a slice itself.  Threads inherit the slice from the thread that starts them, so a
  * new one gives it back.  A program that such a thread executes keeps it.
  */
-#ifndef PLUS_GIL_KERNEL_SLICE_H
-#define PLUS_GIL_KERNEL_SLICE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,5 +25,3 @@ plus_kernel_slice_give_back(pid_t thread, uint64_t before_ns);
 /* Called by a new thread: resets the slice that it inherited. */
 void
 plus_kernel_slice_begin(void);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * All functions are called under the GIL's mutex; only `loan_count` is read without it, by the thread itself.
  */
-#ifndef PLUS_GIL_LOANS_H
-#define PLUS_GIL_LOANS_H
+#pragma once
 
 #include "thread.h"
 
@@ -31,5 +30,3 @@ plus_loans_take_back(struct plus_thread *thread, const _Atomic uint64_t *thing);
 /* Ends the loan for `thing`. */
 void
 plus_loans_end(struct plus_thread *thread, const _Atomic uint64_t *thing);
-
-#endif

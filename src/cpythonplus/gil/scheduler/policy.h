@@ -40,8 +40,7 @@
  *   - timers of a fraction of a millisecond for every waiter: a timer nearer than the next tick makes the kernel
  *     reprogram the timer hardware, which causes a VM exit on a virtual machine.
  */
-#ifndef PLUS_GIL_POLICY_H
-#define PLUS_GIL_POLICY_H
+#pragma once
 
 #include "thread.h"
 
@@ -156,5 +155,3 @@ struct plus_situation {
 
 struct plus_decision
 plus_policy_decide(const struct plus_policy *policy, const struct plus_situation *situation);
-
-#endif

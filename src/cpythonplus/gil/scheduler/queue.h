@@ -7,8 +7,7 @@
  * with its old ticket, at its old place.  All functions are called under the GIL's mutex; a record is in at
  * most one queue.  Nothing here blocks, allocates or knows of Python.
  */
-#ifndef PLUS_GIL_QUEUE_H
-#define PLUS_GIL_QUEUE_H
+#pragma once
 
 #include "thread.h"
 
@@ -22,5 +21,3 @@ plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread);
 
 void
 plus_queue_remove(struct plus_queue *queue, struct plus_thread *thread);
-
-#endif

@@ -8,8 +8,7 @@
  * Each step takes constant time, whatever the number of waiters.  All functions are called under the GIL's mutex.
  * Nothing here blocks, allocates or knows of Python.
  */
-#ifndef PLUS_GIL_READY_H
-#define PLUS_GIL_READY_H
+#pragma once
 
 #include "policy.h"
 #include "queue.h"
@@ -84,5 +83,3 @@ plus_ready_end_turn(struct plus_thread *thread, uint64_t hold_ns, uint64_t slice
 /* Called after an absence; the turn is over if the absence was as long as a slice. */
 void
 plus_ready_away(struct plus_thread *thread, uint64_t away_ns, uint64_t slice_ns);
-
-#endif

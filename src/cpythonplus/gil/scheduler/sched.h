@@ -19,8 +19,7 @@
  * fork: plus_sched_atfork_child empties the queue: only the calling thread lives in the child, and
  * the interpreter makes a new GIL there.
  */
-#ifndef PLUS_GIL_SCHED_H
-#define PLUS_GIL_SCHED_H
+#pragma once
 
 #include "../../_base/histogram.h"
 #include "policy.h"
@@ -209,5 +208,3 @@ plus_sched_forget(struct plus_thread *thread);
 
 void
 plus_sched_atfork_child(void);
-
-#endif

@@ -8,8 +8,7 @@
  * words.  Callers serialise themselves; the running program reads slots without a lock, since a slot is one
  * aligned word.
  */
-#ifndef PLUS_GIL_SLOTS_H
-#define PLUS_GIL_SLOTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ plus_slots_restore(struct plus_slot_set *set, uintptr_t target);
  * slot. */
 int
 plus_slots_untouched(const void *inside, const struct plus_slot_set *set, uintptr_t resolved);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * fork: plus_threads_atfork_*; in the child only the calling thread's record is left.
  */
-#ifndef PLUS_GIL_THREAD_H
-#define PLUS_GIL_THREAD_H
+#pragma once
 
 #include "../../_base/histogram.h"
 #include "../../_base/process/identity.h"
@@ -152,5 +151,3 @@ void
 plus_threads_atfork_parent(void);
 void
 plus_threads_atfork_child(void);
-
-#endif

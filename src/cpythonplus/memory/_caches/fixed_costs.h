@@ -1,6 +1,5 @@
 /* The cost of a program's text as objects: code, docstrings, annotations, interned names. */
-#ifndef PLUS_MEMORY_FIXED_COSTS_H
-#define PLUS_MEMORY_FIXED_COSTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -19,5 +18,3 @@ struct plus_fixed_costs {
 /* Walks over the heap, if plus_heap_walk_refusal() allows it; 0, or -ENOMEM. */
 int
 plus_fixed_costs_count(struct plus_fixed_costs *costs);
-
-#endif

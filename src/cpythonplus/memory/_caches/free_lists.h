@@ -1,6 +1,5 @@
 /* The interpreter's free lists: freed objects that it keeps for reuse. */
-#ifndef PLUS_MEMORY_FREE_LISTS_H
-#define PLUS_MEMORY_FREE_LISTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -12,5 +11,3 @@
  * time is in proportion to the arenas. */
 PyObject *
 plus_free_lists_text(void);
-
-#endif

@@ -2,8 +2,7 @@
  * else by the class of the referring object.
  *
  * The GIL is held throughout.  No Python object is made before plus_referrers_rows(). */
-#ifndef PLUS_MEMORY_REFERRERS_H
-#define PLUS_MEMORY_REFERRERS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -17,5 +16,3 @@
  * NULL with an exception. */
 PyObject *
 plus_referrers_rows(PyTypeObject *target);
-
-#endif

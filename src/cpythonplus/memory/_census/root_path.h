@@ -1,7 +1,6 @@
 /* The shortest path to an object from a root: the namespace of a module, or a variable of a function that is being
  * executed. */
-#ifndef PLUS_MEMORY_ROOT_PATH_H
-#define PLUS_MEMORY_ROOT_PATH_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -27,5 +26,3 @@ plus_root_path(PyObject *target, bool any_instance, PyObject *caller, PyObject *
  * Releases the GIL while the copy works.  RuntimeError, OSError: there was no copy, or it has not ended. */
 PyObject *
 plus_root_paths(PyObject *targets, PyObject *own, int seconds);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The GIL is held throughout.  No Python object is made.  Records refer to objects by address, so these objects must
  * not be freed before plus_tally_hold() or the end of the tally. */
-#ifndef PLUS_MEMORY_TALLY_H
-#define PLUS_MEMORY_TALLY_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/memory/granules.h"
@@ -73,5 +72,3 @@ plus_tally_free(struct plus_tally *tally, bool held);
 /* Returns the largest block of a size class, in bytes. */
 Py_ssize_t
 plus_size_class_limit(unsigned index);
-
-#endif

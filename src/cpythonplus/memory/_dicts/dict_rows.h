@@ -1,7 +1,6 @@
 /* Dicts with the same keys, counted during a walk over the heap: rows of a table that could be stored with less
  * memory.  With the GIL held; runs no code of the program, makes no Python object. */
-#ifndef PLUS_MEMORY_DICT_ROWS_H
-#define PLUS_MEMORY_DICT_ROWS_H
+#pragma once
 
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/layouts.h"
@@ -49,5 +48,3 @@ plus_compact_dict_bytes(Py_ssize_t count);
  * nor a number has its hash stored with it. */
 Py_ssize_t
 plus_compacted_bytes(PyObject *dict);
-
-#endif

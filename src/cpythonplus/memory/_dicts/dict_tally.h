@@ -1,7 +1,6 @@
 /* A walk over the heap that adds up, by class, how instances store their attributes, and finds dicts and sets whose
  * tables are far larger than their contents.  With the GIL held. */
-#ifndef PLUS_MEMORY_DICT_TALLY_H
-#define PLUS_MEMORY_DICT_TALLY_H
+#pragma once
 
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/layouts.h"
@@ -53,5 +52,3 @@ plus_dict_tally_could_be_bytes(const struct plus_dict_tally *tally);
 
 void
 plus_dict_walk_free(struct plus_dict_walk *walk);
-
-#endif

@@ -1,8 +1,7 @@
 /* The unreachable objects of one collection, as a graph.
  *
  * The GIL is held throughout.  Only plus_batch_clear() runs Python code. */
-#ifndef PLUS_MEMORY_BATCH_H
-#define PLUS_MEMORY_BATCH_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/memory/address_table.h"
@@ -51,5 +50,3 @@ plus_batch_key(const struct plus_batch *batch, uint32_t component, uint64_t *key
  * handled finalizers and weak references before it put the items into the list. */
 void
 plus_batch_clear(const struct plus_batch *batch);
-
-#endif

@@ -1,6 +1,5 @@
 /* Callbacks of the garbage collector that lose no exception. */
-#ifndef PLUS_MEMORY_GUARD_H
-#define PLUS_MEMORY_GUARD_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -13,5 +12,3 @@
  * calls; its own RecursionError and MemoryError are dropped.  GIL held; NULL with MemoryError. */
 PyObject *
 plus_guarded(PyObject *callable);
-
-#endif

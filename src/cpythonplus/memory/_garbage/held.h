@@ -1,6 +1,5 @@
 /* The objects that exceptions and caches hold, and their referrers.  The GIL is held; no Python code runs. */
-#ifndef PLUS_MEMORY_HELD_H
-#define PLUS_MEMORY_HELD_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -25,5 +24,3 @@ plus_exclusively_held(PyObject *const *roots, Py_ssize_t count, PyObject *const 
  * 0, or -1 with MemoryError. */
 int
 plus_traceback_holds(PyObject *exception, Py_ssize_t *objects, Py_ssize_t *size_bytes);
-
-#endif

@@ -4,7 +4,7 @@
 #include <frameobject.h>
 
 #include "../../_interp/facts/facts.h"
-#include "../../_interp/frames/frame_locals.h"
+#include "../../_interp/frames/frame_variables.h"
 #include "islands.h"
 
 static PyObject *

@@ -4,8 +4,7 @@
  * has more references than its neighbours explain, it is held from outside, and so are all objects that it holds.
  * Only the kinds of objects that inner functions consist of are followed; an object of another kind holds its
  * referents. */
-#ifndef PLUS_MEMORY_ISLANDS_H
-#define PLUS_MEMORY_ISLANDS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -17,5 +16,3 @@
  * code.  If there are more than some hundred objects, or on a build without a GIL, nothing is done. */
 Py_ssize_t
 plus_islands_close(PyObject *closure, Py_ssize_t count, PyObject *frames);
-
-#endif

@@ -1,8 +1,7 @@
 /* Classes, and the paths to most of their objects, as plain data that marshal can write.
  *
  * Functions return a new reference, NULL with an exception. */
-#ifndef PLUS_MEMORY_OWNER_CLASSES_H
-#define PLUS_MEMORY_OWNER_CLASSES_H
+#pragma once
 
 #include "owner_mark.h"
 
@@ -14,5 +13,3 @@ plus_class_rows(const struct plus_reach *owners, const struct plus_mark *mark, u
 /* Returns a dict for one class; None if no object of it is a node of the graph. */
 PyObject *
 plus_class_row(const struct plus_reach *owners, const PyTypeObject *type);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * If an object was freed and another of the same class took its address, it looks as if it had stayed.  That is rare
  * among objects that keep much.  Used in a copy of the process (heap_copy.h); makes no Python object. */
-#ifndef PLUS_MEMORY_OWNER_MARK_H
-#define PLUS_MEMORY_OWNER_MARK_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
@@ -76,5 +75,3 @@ plus_table_excess(const struct plus_reach *owners, const struct plus_mark *mark,
  * `*status` 0: no table has grown so, or there is no mark; NULL with -ENOMEM: no memory. */
 uint64_t *
 plus_tables_find(const struct plus_reach *owners, const struct plus_mark *mark, int *status);
-
-#endif

@@ -1,8 +1,7 @@
 /* The path from a root to an object, as plain data that marshal can write.
  *
  * Functions return a new reference, NULL with an exception. */
-#ifndef PLUS_MEMORY_OWNER_PATH_H
-#define PLUS_MEMORY_OWNER_PATH_H
+#pragma once
 
 #include "../../_heap/reach.h"
 
@@ -24,5 +23,3 @@ plus_owner_step(const struct plus_heap_graph *graph, uint32_t from, uint32_t to)
  * long path is left out. */
 PyObject *
 plus_owner_path(const struct plus_reach *owners, uint32_t node);
-
-#endif

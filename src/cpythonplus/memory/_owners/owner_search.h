@@ -1,6 +1,5 @@
 /* The search for the owners of the heap, or of its growth. */
-#ifndef PLUS_MEMORY_OWNER_SEARCH_H
-#define PLUS_MEMORY_OWNER_SEARCH_H
+#pragma once
 
 #include "owner_mark.h"
 #include "together.h"
@@ -56,5 +55,3 @@ plus_owners_grow_together(const struct plus_owners_search *it, const struct plus
 
 int64_t
 plus_owners_more(const struct plus_owners_search *it, const struct plus_together *row);
-
-#endif

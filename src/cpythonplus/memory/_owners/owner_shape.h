@@ -1,7 +1,6 @@
 /* Tells whether the paths to two objects differ in keys and indices only: `SESSIONS['a'].history` and
  * `SESSIONS['b'].history`. */
-#ifndef PLUS_MEMORY_OWNER_SHAPE_H
-#define PLUS_MEMORY_OWNER_SHAPE_H
+#pragma once
 
 #include "../../_heap/reach.h"
 
@@ -9,5 +8,3 @@
  * object. */
 uint64_t
 plus_owner_shape(const struct plus_reach *owners, uint32_t node);
-
-#endif

@@ -1,6 +1,5 @@
 /* The owners of the heap, and the growth since an earlier look. */
-#ifndef PLUS_MEMORY_OWNERS_H
-#define PLUS_MEMORY_OWNERS_H
+#pragma once
 
 #include "../../_heap/reach.h"
 
@@ -9,5 +8,3 @@
 PyObject *
 plus_owners_report(const struct plus_reach *owners, const void *before, size_t before_bytes,
                    uint64_t least, const PyTypeObject *asked);
-
-#endif

@@ -1,6 +1,5 @@
 /* Sums of objects that are too small for a row each, by what they have in common. */
-#ifndef PLUS_MEMORY_TOGETHER_H
-#define PLUS_MEMORY_TOGETHER_H
+#pragma once
 
 #include "../../_base/memory/record_table.h"
 #include "../../_heap/reach.h"
@@ -37,5 +36,3 @@ plus_together_code(PyObject *op, const char **in);
 /* Returns the key of a node that is a root or a variable of a function; NULL for a module and for all other nodes. */
 const void *
 plus_together_key(const struct plus_reach *owners, uint32_t node);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Nothing here uses Python or needs the GIL.  Other threads may go on allocating.  Their changes can end a walk early;
  * then the caller tries again.  All memory is read through the kernel, so a change cannot cause a fault. */
-#ifndef PLUS_MEMORY_C_HEAP_H
-#define PLUS_MEMORY_C_HEAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ plus_c_heap_walk_thread(struct plus_c_heap *heap, uintptr_t start, uintptr_t lim
  * 0: there is none. */
 size_t
 plus_c_heap_mapped(uintptr_t start, size_t limit);
-
-#endif

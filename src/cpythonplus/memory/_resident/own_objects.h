@@ -1,8 +1,7 @@
 /* The objects that modules have brought along: reachable from their namespaces, and from no other module.
  *
  * With the GIL held; calls no Python code and makes no Python object. */
-#ifndef PLUS_MEMORY_OWN_OBJECTS_H
-#define PLUS_MEMORY_OWN_OBJECTS_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/memory/granules.h"
@@ -29,5 +28,3 @@ plus_own_objects_has(struct plus_own_objects *own, PyObject *op);
 
 void
 plus_own_objects_clear(struct plus_own_objects *own);
-
-#endif

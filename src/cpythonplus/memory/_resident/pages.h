@@ -1,6 +1,5 @@
 /* The resident pages of a range of this process's addresses.  Nothing here uses Python or needs the GIL. */
-#ifndef PLUS_MEMORY_PAGES_H
-#define PLUS_MEMORY_PAGES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ plus_pages_has(const struct plus_pages *pages, uintptr_t address)
 {
     return pages->states[(address - pages->start) >> pages->shift] & 1;
 }
-
-#endif

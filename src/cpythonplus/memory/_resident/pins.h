@@ -3,8 +3,7 @@
  * The walk over the heap meets the objects.  Memory that is no object, such as the table of a dict, is attributed to
  * an object that has its address in a word of its own.  The remaining blocks belong to C code, or to objects that the
  * walk does not meet.  The GIL is held throughout; pointers to objects are borrowed. */
-#ifndef PLUS_MEMORY_PINS_H
-#define PLUS_MEMORY_PINS_H
+#pragma once
 
 #include "../../_interp/objects/arenas.h"
 #include "own_objects.h"
@@ -44,5 +43,3 @@ plus_pins_find(struct plus_pins *pins, const struct plus_pinned *pinned, size_t 
 
 void
 plus_pins_free(struct plus_pins *pins);
-
-#endif

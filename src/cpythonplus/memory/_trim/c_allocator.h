@@ -1,6 +1,5 @@
 /* The C library's heap, or that of an allocator that replaces it: giving its free memory back. */
-#ifndef PLUS_MEMORY_C_ALLOCATOR_H
-#define PLUS_MEMORY_C_ALLOCATOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -38,5 +37,3 @@ plus_c_allocator_used_bytes(enum plus_c_allocator_kind kind);
  * them; 0 and 0 if it does not tell.  NULL: there is no known one.  Called like plus_c_allocator_kind(). */
 const char *
 plus_c_allocator_ask(size_t *used_bytes, size_t *resident_bytes);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * By itself glibc gives back only the end of its heap.  A single block there, even one in a thread's cache, keeps all
  * memory before it. malloc_trim() gives back free pages anywhere in the heap. */
-#ifndef PLUS_MEMORY_HEAP_TRIMMER_H
-#define PLUS_MEMORY_HEAP_TRIMMER_H
+#pragma once
 
 #include <stddef.h>
 
@@ -29,5 +28,3 @@ plus_heap_trimmer_pause(void);
 /* Returns the number of trims.  Any thread. */
 unsigned
 plus_heap_trimmer_count(void);
-
-#endif

@@ -19,8 +19,6 @@ from cpythonplus.prefork._blame.objects import Layout, Objects, Owner
 from cpythonplus.prefork._blame.pages import PAGE_BYTES, Memory
 from cpythonplus.prefork._blame.reasons import Category, Reader, Stretch, Verdict
 
-__all__ = ["Blame", "CategoryShare", "OwnerShare", "blame"]
-
 _CHARGED_FIRST = {category: i for i, category in enumerate(Category)}
 _LARGEST_STACK_BYTES = 1 << 28
 _THREAD_HEAP_BYTES = 1 << 26

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 
 from cpythonplus.prefork._blame.pages import PAGE_BYTES, Mapping, Memory
 
-__all__ = ["POOL_BYTES", "Block", "Chunks", "Pool"]
-
 POOL_BYTES = 16384
 _POOL_HEAD_BYTES = 48
 _LARGEST_CLASS = 31

@@ -19,8 +19,6 @@ from cpythonplus.prefork._gunicorn.service import SERVICE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Generations", "ServerProcess", "generations", "layout"]
-
 _BLAME_S = 2.0
 """The time for looking at the workers' pages, one worker after the other."""
 _CAUSES = 2

@@ -17,8 +17,6 @@ from typing import Final, NamedTuple
 from cpythonplus.prefork._blame.blocks import POOL_BYTES, Pool
 from cpythonplus.prefork._blame.pages import Mapping, Memory
 
-__all__ = ["Layout", "Objects", "Owner", "RemoteType", "keys_table_bytes"]
-
 _WORD = 8
 # Words of a type object; those up to tp_dict have had these indexes since Python 3.0.
 _TP_NAME, _TP_FLAGS, _TP_DICT = 3, 21, 33

@@ -14,15 +14,6 @@ from typing import Self
 
 from cpythonplus._base.proc import is_hidden, stat_fields
 
-__all__ = [
-    "PAGE_BYTES",
-    "Mapping",
-    "Memory",
-    "mappings",
-    "parent_of",
-    "stack_pointers",
-]
-
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 # Bits of an entry of /proc/PID/pagemap; all of them can be seen without any privilege.

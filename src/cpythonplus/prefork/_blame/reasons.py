@@ -10,8 +10,6 @@ from cpythonplus.prefork._blame.blocks import POOL_BYTES, Block, Chunks, Pool
 from cpythonplus.prefork._blame.objects import Objects, Owner, RemoteType, keys_table_bytes
 from cpythonplus.prefork._blame.pages import Mapping, Memory
 
-__all__ = ["Category", "Reader", "Stretch", "Verdict"]
-
 _GC_HEAD_BYTES = 16
 _VALUES_SAY_HOW_MANY = sys.version_info >= (3, 13)
 _LARGEST_VALUES = 30

@@ -12,8 +12,6 @@ from typing import Any
 from cpythonplus._base.data import Data
 from cpythonplus._base.proc import descendants, memory_sums
 
-__all__ = ["ProcessMemory", "Sharing", "private_bytes", "process_memory", "sharing"]
-
 _PROC = Path("/proc")
 
 

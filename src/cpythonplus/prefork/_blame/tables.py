@@ -7,8 +7,6 @@ from cpythonplus._base.text.sizes import format_size
 from cpythonplus._base.text.tables import Layout, table
 from cpythonplus._base.text.text_tables import layout_lines
 
-__all__ = ["blame_layout", "sharing_layout", "text"]
-
 _MOST_CATEGORIES = 20
 _OWNERS_CATEGORIES = 2
 """The number of kinds of change that are listed for a type or a module."""

@@ -11,8 +11,6 @@ import select
 import socket
 from contextlib import suppress
 
-__all__ = ["Channel"]
-
 _LONGEST = 2048
 _MOST_DESCRIPTORS = 128  # a server's listening sockets
 

@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 from cpythonplus.prefork._board.records import WORD_MAX, Record, WordsT
 
-__all__ = ["MOST_LABELS", "OTHER", "Counted", "Counts"]
-
 MOST_LABELS = 40
 OTHER = "other"
 _LABEL_BYTES = 192

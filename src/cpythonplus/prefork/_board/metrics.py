@@ -19,16 +19,6 @@ from cpythonplus.prefork._blame.sharing import ProcessMemory, process_memory
 from cpythonplus.prefork._board.board import Board, RouteRow, WorkerRow
 from cpythonplus.prefork._options import host_and_port
 
-__all__ = [
-    "CONTENT_TYPE",
-    "add_to_aiohttp",
-    "asgi_middleware",
-    "listen",
-    "render",
-    "serve_in_thread",
-    "wsgi_middleware",
-]
-
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 Render = Callable[[], str]

@@ -19,8 +19,6 @@ import os
 from array import array
 from collections.abc import Sequence
 
-__all__ = ["WORD_MAX", "Record", "WordsT"]
-
 WordsT = memoryview
 WORD_MAX = 2**64 - 1
 _TRIES = 10_000

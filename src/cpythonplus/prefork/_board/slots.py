@@ -6,8 +6,6 @@ import threading
 from cpythonplus.prefork._board.records import WORD_MAX, Record
 from cpythonplus.prefork._limits.endings import REASONS
 
-__all__ = ["Slot"]
-
 # Words of a slot's record of numbers, by place.
 CLAIM, READY, REASON, PRIVATE, SHARED, PROPORTIONAL, REQUESTS, WAITS, WAIT_NS, LOOKED_NS = range(10)
 NUMBERS = 10

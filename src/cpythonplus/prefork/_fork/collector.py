@@ -9,8 +9,6 @@ objects are the better answer if they exist: cycles are then still found.
 import gc
 import warnings
 
-__all__ = ["keep_gc_off", "let_gc_run"]
-
 _originals: dict[str, object] = {}
 _NAMES = ("enable", "set_threshold")
 

@@ -56,8 +56,6 @@ from typing import Any
 
 from cpythonplus.prefork._fork import pools, renewing
 
-__all__ = ["Connections"]
-
 _FOLDER = "/proc/self/fd"
 _SOCKET = "socket:["
 _PIPE = "pipe:["

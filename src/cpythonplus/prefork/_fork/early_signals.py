@@ -18,8 +18,6 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-__all__ = ["EarlySignals"]
-
 _STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 

@@ -20,8 +20,6 @@ from cpythonplus import _native
 from cpythonplus.prefork._fork.preparing import flush_files
 from cpythonplus.prefork._fork.temporaries import delete_own
 
-__all__ = ["end_lightly", "fast_exit", "is_awaited"]
-
 _UNIT_BYTES = 2  # of CPython's code
 _CANNOT_FLUSH = 120  # CPython's own status when the standard streams cannot be written out
 

@@ -13,8 +13,6 @@ from cpythonplus.prefork._options import read, refuse
 if TYPE_CHECKING:
     from cpythonplus.prefork._engine import Engine
 
-__all__ = ["child", "forget", "install", "uninstall", "watch"]
-
 _engines: "dict[str, Engine]" = {}  # by the package whose forks they serve; empty: all others
 _forks: "Engine | None" = None  # for the worker that is being forked
 _registered = False

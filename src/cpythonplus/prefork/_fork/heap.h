@@ -2,8 +2,7 @@
  *
  * GIL held, in the process that is about to fork.  Python code runs only where a comment says so.
  */
-#ifndef PLUS_PREFORK_HEAP_H
-#define PLUS_PREFORK_HEAP_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -35,5 +34,3 @@ plus_pools_fill(void);
  * bytes taken; 0 if that was not worth it, or if malloc is not glibc's. */
 Py_ssize_t
 plus_malloc_fill(void);
-
-#endif

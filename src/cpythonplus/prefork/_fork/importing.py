@@ -9,8 +9,6 @@ import threading
 import time
 from collections.abc import Collection
 
-__all__ = ["settle_imports"]
-
 _LOOK_INTERVAL_S = 0.001
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork._fork.native_threads import Thread
 
-__all__ = ["LostThreads", "comes_back", "is_ours", "lost", "restart"]
-
 _COME_BACK = re.compile(
     r"lib(scipy_)?openblas.*|libomp\b.*|libiomp5\b.*|OtelBatch.*|OtelPeriodic.*|DogStatsd_.*"
 )

@@ -22,8 +22,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Thread", "loaded_libraries", "threads_of"]
-
 _MOST_THREADS = 256
 _STACK_BYTES = 64 << 10
 _LARGEST_STACK_BYTES = 1 << 30

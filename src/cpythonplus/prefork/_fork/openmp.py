@@ -22,8 +22,6 @@ from contextlib import suppress
 
 from cpythonplus.prefork._fork import native_threads
 
-__all__ = ["is_openmp", "pause"]
-
 _RUNTIME = re.compile(r"lib(gomp|omp|iomp5)\b.*\.so.*")
 _HARD = 2  # omp_pause_hard
 

@@ -39,16 +39,6 @@ from cpythonplus.prefork._guarding import Guard
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-__all__ = [
-    "before_fork",
-    "call_after_fork",
-    "call_before_fork",
-    "close_known",
-    "instances",
-    "reconnect_logs",
-    "reopen",
-]
-
 _F = TypeVar("_F", bound="Callable[[], object]")
 
 _callbacks: list[Callable[[], object]] = []

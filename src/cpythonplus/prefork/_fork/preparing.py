@@ -40,16 +40,6 @@ try:
 except ImportError as error:  # not Linux
     raise UnsupportedPlatform(f"the extension module of cpythonplus is missing: {error}") from None
 
-__all__ = [
-    "Budget",
-    "PrepareReport",
-    "PrepareStatistics",
-    "has_grown",
-    "instances_of",
-    "prepare",
-    "statistics",
-]
-
 # The growth since the last call that makes another pass worth it: this many memory blocks, or this
 # share of all.
 _GROWTH_BLOCKS = 20_000

@@ -40,19 +40,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "FILE",
-    "NAMES",
-    "TASKS",
-    "State",
-    "is_inherited",
-    "is_renewed",
-    "kind",
-    "load",
-    "read",
-    "renew",
-]
-
 NAMES = ("epoll", "eventfd", "timerfd", "inotify")
 FILE = "file"
 _TERMINAL = "pseudo-terminal"

@@ -25,8 +25,6 @@ import weakref
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["delete_own", "disown"]
-
 # The pid of each object's maker; read and written under the GIL, by one operation at a time.
 _noted: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     Others = Sequence[tuple[str, str, str]]
 
-__all__ = ["Application", "serve"]
-
 PROG = "cpythonplus serve"
 SECTION = "cpythonplus"
 _WRONG_USE_STATUS = 2

@@ -18,8 +18,6 @@ from cpythonplus.prefork._limits.children import terminate
 if TYPE_CHECKING:
     from cpythonplus.prefork._board.channel import Channel
 
-__all__ = ["Fork"]
-
 _SOON_S = 1.0
 _ANSWER_S = 30.0
 _HOOK_S = 300.0  # of the user's: pre_fork

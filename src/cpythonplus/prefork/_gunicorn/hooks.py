@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from gunicorn.config import Config
 
-__all__ = ["HOOKS", "compose"]
-
 HOOKS = (
     "on_starting",
     "on_reload",

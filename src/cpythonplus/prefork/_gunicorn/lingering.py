@@ -25,8 +25,6 @@ from cpythonplus.prefork._warming.aiohttp import forget_loop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LINGERING", "Lingering"]
-
 _CLOSE = (b"connection", b"close")
 _TURN_S = 0.05
 _QUIET = 3

@@ -42,8 +42,6 @@ from cpythonplus.prefork._gunicorn.reforking import refusal
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn.service import Service
 
-__all__ = ["load"]
-
 _PR_SET_PDEATHSIG = 1
 _FAILED_STATUS = 1
 

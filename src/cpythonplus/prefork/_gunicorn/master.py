@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork._gunicorn.service import Service
 
-__all__ = ["Overseer", "install"]
-
 _FAILED_STATUS = 1
 _ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL}
 _OTHERS = ("HUP", "USR1", "USR2", "TTIN", "TTOU", "WINCH")

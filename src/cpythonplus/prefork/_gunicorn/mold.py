@@ -57,20 +57,6 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork._gunicorn.service import Service
 
-__all__ = [
-    "GROWN_SHARE",
-    "End",
-    "Molding",
-    "RefusedError",
-    "become",
-    "close_listeners",
-    "deliver",
-    "keep_listeners",
-    "prepare_worker",
-    "serve_then_mold",
-    "wait_for_parent",
-]
-
 GROWN_SHARE = 0.5
 """The largest private memory of a later generation, as a share of its shared memory."""
 

@@ -41,8 +41,6 @@ from cpythonplus.prefork._limits.children import exited, reap, reap_strangers, t
 if TYPE_CHECKING:
     from cpythonplus.prefork._gunicorn.service import Service
 
-__all__ = ["OWN_ASGI", "Reforking", "is_known", "refusal"]
-
 _PR_SET_CHILD_SUBREAPER = 36
 _LONG_S = 60.0
 _PREPARE_S = 120.0

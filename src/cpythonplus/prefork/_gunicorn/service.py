@@ -77,8 +77,6 @@ if TYPE_CHECKING:
 
     from cpythonplus.prefork._routes.counting import Routes
 
-__all__ = ["SERVICE", "Service", "rehearse_requests"]
-
 _LOOK_INTERVAL_S = 1.0
 _AGAIN_S = 0.01
 _SPARE_SLOTS = 16

@@ -11,8 +11,6 @@ import gunicorn
 
 from cpythonplus._base.errors import UnsupportedPlatform
 
-__all__ = ["TESTED", "Tested", "require"]
-
 
 @dataclass(frozen=True, slots=True)
 class Tested:

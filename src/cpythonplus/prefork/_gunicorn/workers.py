@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-__all__ = ["ThreadWorker20", "ThreadWorker22", "ThreadWorker24"]
-
 STOP_LINGER_S = 2.0
 _TURN_S = 1.0
 _DRAIN_TURN_S = 0.1

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
-__all__ = ["exited", "is_child", "reap", "reap_strangers", "terminate"]
-
 
 def reap_strangers(known: AbstractSet[int]) -> None:
     """Reap ended children, up to the first whose PID is in `known`."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from cpythonplus._base.proc import can_be_signalled, stat_fields
 
-__all__ = ["REASONS", "OutOfMemoryKills", "exists", "reason_of_status", "start_ticks"]
-
 REASONS = (
     "exit",
     "max_requests",

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     Key = int | asyncio.Task[Any]  # the server of a request: the number of a thread, or a task
 
-__all__ = ["HardLimits"]
-
 _TURN_S = 1.0
 _READING_SHARE = 0.01  # of the time at most: a reading takes 1 ms for each 100 MB
 _MOST_FRAMES = 24

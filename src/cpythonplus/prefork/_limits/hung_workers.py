@@ -20,8 +20,6 @@ from cpythonplus.prefork._fork import native_threads
 if TYPE_CHECKING:
     from cpythonplus.prefork._options import Options
 
-__all__ = ["HungWorkers"]
-
 _SILENT_NS = 3 * 10**9
 _TURN_NS = 10**9
 

@@ -15,8 +15,6 @@ from cpythonplus._base.text.sizes import format_size
 from cpythonplus.prefork._blame.sharing import ProcessMemory, process_memory
 from cpythonplus.prefork._board.board import Board, BoardError, Slot
 
-__all__ = ["Recycler"]
-
 _log = logging.getLogger("cpythonplus.prefork")
 
 # A reading walks through the page tables of the process, and keeps its mappings locked: about 1 ms

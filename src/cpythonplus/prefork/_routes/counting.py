@@ -22,8 +22,6 @@ from cpythonplus._base.web.wsgi import around_wsgi
 from cpythonplus.prefork._board.board import RouteRow
 from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
 
-__all__ = ["Request", "Routes", "ThreadRequest", "Use", "labels"]
-
 Use = tuple[int, int, int, int]
 """A thread's use so far: ns with the GIL, waiting for it, of the processor; and its stalls."""
 _OTHERS = f"{OTHER} {OTHER}"

@@ -10,8 +10,6 @@ from typing import Any
 
 from cpythonplus.prefork._routes.counting import Routes, labels
 
-__all__ = ["make_instruments"]
-
 _S = 1e-9
 _OF_ROUTE = (
     ("requests", "{request}", "Requests that have ended.", 1),

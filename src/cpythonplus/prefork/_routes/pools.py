@@ -11,8 +11,6 @@ from typing import Any
 
 from cpythonplus.prefork._routes.counting import Routes
 
-__all__ = ["count_in_pools"]
-
 
 def count_in_pools() -> None:
     """Change the two functions by which calls come into pools; once is enough.

@@ -19,8 +19,6 @@ from cpythonplus.prefork._board.board import Board, BoardBusy, Slot
 from cpythonplus.prefork._routes.counting import Routes
 from cpythonplus.prefork._routes.pools import count_in_pools
 
-__all__ = ["count_requests"]
-
 
 def count_requests(address: str) -> None:
     """Serve metrics at this address as soon as a server has an application."""

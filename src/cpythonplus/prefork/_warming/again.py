@@ -21,8 +21,6 @@ from cpythonplus.prefork._warming.limit import TooLong
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Again"]
-
 _MOST_PATHS = 8
 _LIMIT_S = 5.0
 _BAD, _FAILURES = 400, 500

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cpythonplus._base.requests import Request
     from cpythonplus.prefork._warming.kept import Kept
 
-__all__ = ["AiohttpSession", "forget_loop"]
-
 _FINAL = 200
 """Answers with a lower status are followed by another one."""
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     _Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-__all__ = ["AsgiSession", "rehearsed"]
-
 _WORKER_LIMIT_S = 10.0
 """The limit for all requests that a worker sends itself: the server waits meanwhile."""
 

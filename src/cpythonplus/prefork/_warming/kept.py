@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cpythonplus._base.requests import Request
 
-__all__ = ["Kept"]
-
 
 class Kept:
     """Connections of event loops that have ended, each with the request that opened it."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-__all__ = ["TooLong", "limit"]
-
 _AGAIN_S = 1.0
 _LEAST_S = 1e-3
 

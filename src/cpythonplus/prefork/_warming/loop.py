@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from cpythonplus._base.requests import Request
     from cpythonplus.prefork._warming.kept import Kept
 
-__all__ = ["WarmLoop", "until"]
-
 _T = TypeVar("_T")
 
 _OPENING = (

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["Answer", "Failed", "WarmUp", "warm_up"]
-
 REPEATS = 8
 """Requests for each path: from the eighth run on the bytecode of 3.11 to 3.15 is specialised."""
 

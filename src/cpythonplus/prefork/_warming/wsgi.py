@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._base.requests import Request
 
-__all__ = ["ask"]
-
 _UNPREFIXED = {"content-type": "CONTENT_TYPE", "content-length": "CONTENT_LENGTH"}
 
 

@@ -14,8 +14,6 @@ from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._fork.forking import forget, watch
 from cpythonplus.prefork._options import log, read, refuse
 
-__all__ = ["HANDED", "PRELOAD", "install", "uninstall"]
-
 HANDED = "CPYTHONPLUS_PREFORK_HANDED"
 """The variable that passes the options of `install` to the fork server, a new interpreter, as JSON.
 """

@@ -8,8 +8,7 @@
  * Called with the GIL held, in the main interpreter.  fork: the caller pauses before and resumes afterwards, in both
  * processes; a child that is forked without that ignores the signals.
  */
-#ifndef PLUS_TASKLETS_DUMP_SIGNAL_H
-#define PLUS_TASKLETS_DUMP_SIGNAL_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -32,5 +31,3 @@ plus_dump_signal_pause(void);
  * is reported to sys.unraisablehook. */
 void
 plus_dump_signal_resume(bool child);
-
-#endif

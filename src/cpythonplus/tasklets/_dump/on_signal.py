@@ -12,8 +12,6 @@ from cpythonplus.tasklets._dump import reporting
 from cpythonplus.threads._waits import waits
 from cpythonplus.threads._waits_text import deadlock_lines
 
-__all__ = ["dump_off", "dump_on"]
-
 # KILL and STOP cannot be handled; the signal of a faulty instruction would come again for ever.
 REFUSED = {signal.Signals[f"SIG{name}"] for name in ("KILL", "STOP", "SEGV", "BUS", "FPE", "ILL")}
 

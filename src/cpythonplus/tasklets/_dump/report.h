@@ -3,8 +3,7 @@
  * Called with the GIL held.  Nothing here switches, and no Python code runs while the data is taken, so the data is
  * consistent.
  */
-#ifndef PLUS_TASKLETS_REPORT_H
-#define PLUS_TASKLETS_REPORT_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -26,5 +25,3 @@ plus_report_make(enum plus_report_threads which, Py_ssize_t most_alike);
  * threads and signal handlers may run. */
 void
 plus_report_add_note(struct plus_scheduler *sched, PyObject *exception);
-
-#endif

@@ -17,21 +17,6 @@ from cpythonplus import _native
 from cpythonplus._base.data import Place
 from cpythonplus._base.text.visible import visible_lines
 
-__all__ = [
-    "ChannelReport",
-    "RawThread",
-    "TaskletReport",
-    "TextFile",
-    "ThreadReport",
-    "Which",
-    "dump",
-    "note",
-    "report",
-    "taken",
-    "text",
-    "write",
-]
-
 State: TypeAlias = str
 """current, runnable, paused, sending, receiving, in run(), or the words for its wait."""
 MOST_ALIKE = 2

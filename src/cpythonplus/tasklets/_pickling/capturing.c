@@ -9,7 +9,7 @@
 #include "capturing.h"
 
 #include "../../_interp/saved_frames/frame_capture.h"
-#include "../channels/channel_py.h"
+#include "../channels/channel.h"
 #include "../scheduling/snapshot.h"
 
 static PyCFunction ends[16];

@@ -1,6 +1,5 @@
 /* Whether a tasklet can be pickled or copied, and its frames; see capturing.c. */
-#ifndef PLUS_TASKLETS_CAPTURING_H
-#define PLUS_TASKLETS_CAPTURING_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -24,5 +23,3 @@ plus_capturing_frames(struct plus_tasklet *task, PyObject *error);
 /* Whether its frames can be captured now; the objects in them are not examined. */
 bool
 plus_capturing_is_possible(struct plus_tasklet *task);
-
-#endif

@@ -1,6 +1,5 @@
 /* Tasklets that wait for long without a C stack. */
-#ifndef PLUS_TASKLETS_VACATING_H
-#define PLUS_TASKLETS_VACATING_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -12,5 +11,3 @@ plus_vacate(struct plus_scheduler *sched, uint64_t parked_ns, size_t most);
 /* Gives a vacated tasklet a C stack, with its frames, if that can be done now: its frame object was asked for. */
 void
 plus_seat(struct plus_tasklet *task);
-
-#endif

@@ -1,6 +1,5 @@
 /* Channels: the waiting tasklets, and the meeting of a sender with a receiver.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_CHANNEL_H
-#define PLUS_TASKLETS_CHANNEL_H
+#pragma once
 
 #include "../core/lists.h"
 
@@ -11,4 +10,19 @@ extern PyObject *plus_channel_hook; /* the channel callback, or NULL */
 PyObject *
 plus_channel_action(struct plus_channel *channel, PyObject *value, int direction);
 
-#endif
+/* ---- the type, and functions for objects that begin with a channel (channel_py.c) --------------- */
+
+extern PyTypeObject plus_channel_type;
+
+/* For tp_traverse and tp_clear of objects that begin with a channel; clearing removes the tasklets from it. */
+int
+plus_channel_traverse(PyObject *op, visitproc visit, void *arg);
+int
+plus_channel_clear(PyObject *op);
+/* For tp_dealloc, after the object's own part; for made_at; for __reduce__ of objects that cannot be copied. */
+void
+plus_channel_dealloc(PyObject *op);
+PyObject *
+plus_channel_made_at(PyObject *op, void *ignored);
+PyObject *
+plus_refuse_pickling(PyObject *op, PyObject *ignored);

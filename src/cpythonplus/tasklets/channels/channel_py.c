@@ -1,10 +1,10 @@
 /* The type `channel`. */
-#include "channel_py.h"
+#include "channel.h"
 
+#include "../../_base/methods.h"
 #include "../../threads/binding.h"
 #include "../core/bomb.h"
 #include "../core/pickle_calls.h"
-#include "../methods.h"
 
 #include <stddef.h>
 

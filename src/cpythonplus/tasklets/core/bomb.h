@@ -1,6 +1,5 @@
 /* Bombs: exceptions on their way into a tasklet.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_BOMB_H
-#define PLUS_TASKLETS_BOMB_H
+#pragma once
 
 #include "task.h"
 
@@ -52,5 +51,3 @@ plus_raise_due(struct plus_tasklet *task)
     }
     return false;
 }
-
-#endif

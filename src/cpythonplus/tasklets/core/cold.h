@@ -1,6 +1,5 @@
 /* Cold tasklets: parked for long, they keep only the used part of their stacks.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_COLD_H
-#define PLUS_TASKLETS_COLD_H
+#pragma once
 
 #include "task.h"
 
@@ -18,5 +17,3 @@ plus_waits_long(const struct plus_tasklet *task, uint64_t now_ns, uint64_t parke
 /* Gives a cold tasklet its stack back, with the content at its old addresses; does nothing for others. */
 void
 plus_tasklet_warm(struct plus_tasklet *task);
-
-#endif

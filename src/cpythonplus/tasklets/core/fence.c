@@ -25,7 +25,7 @@
  * see a greenlet that begins in a tasklet. */
 #include "fence.h"
 
-#include "../methods.h"
+#include "../../_base/methods.h"
 #include "task.h"
 
 /* Indices in greenlet's C table; they are part of its binary interface. */

@@ -4,8 +4,7 @@
  * overwrites parked stacks.  gevent switches to its hub in each of its calls that wait.  SQLAlchemy's asyncio support
  * switches in the tasklet that runs the loop.
  */
-#ifndef PLUS_TASKLETS_FENCE_H
-#define PLUS_TASKLETS_FENCE_H
+#pragma once
 
 /* From now on greenlet's switch() and throw() raise RuntimeError if the greenlet, the current one or a parent has
  * begun in another tasklet; a greenlet whose last reference is dropped there is kept instead of ended.  Call it as
@@ -13,5 +12,3 @@
  * the GIL held; a second call does nothing. */
 void
 plus_fence_greenlets(void);
-
-#endif

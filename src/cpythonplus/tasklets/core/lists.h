@@ -2,8 +2,7 @@
  *
  * Called with the GIL held.
  */
-#ifndef PLUS_TASKLETS_LISTS_H
-#define PLUS_TASKLETS_LISTS_H
+#pragma once
 
 #include "task.h"
 
@@ -122,7 +121,13 @@ plus_channel_remove(struct plus_tasklet *task)
 }
 
 /* Removes all tasklets and drops the references to them. */
-void
-plus_channel_empty(struct plus_channel *channel);
+static inline void
+plus_channel_empty(struct plus_channel *channel)
+{
+    while (channel->head != NULL) {
+        struct plus_tasklet *task = channel->head;
 
-#endif
+        plus_channel_remove(task);
+        Py_DECREF(task);
+    }
+}

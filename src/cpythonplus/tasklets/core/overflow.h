@@ -3,8 +3,7 @@
  * The interpreter's own limits raise RecursionError first; the message is for C code that they do not count (a parser,
  * a large array).  Called with the GIL held.
  */
-#ifndef PLUS_TASKLETS_OVERFLOW_H
-#define PLUS_TASKLETS_OVERFLOW_H
+#pragma once
 
 /* Installs a handler for SIGSEGV, once for the process.  It reports a fault in a guard on standard error, and then
  * leaves it, as any other fault, to the former handler (faulthandler; the kernel). */
@@ -21,5 +20,3 @@ void *
 plus_overflow_thread_begin(void);
 void
 plus_overflow_thread_end(void *signal_stack);
-
-#endif

@@ -1,6 +1,5 @@
 /* Giving a tasklet its C stack: its size, and whether the address space has room for it. */
-#ifndef PLUS_TASKLETS_OWN_STACK_H
-#define PLUS_TASKLETS_OWN_STACK_H
+#pragma once
 
 #include "task.h"
 
@@ -17,5 +16,3 @@ plus_own_stacks_init(struct plus_scheduler *sched);
 /* Makes a tasklet able to run.  Returns 0, or -1 with MemoryError. */
 int
 plus_make_ready(struct plus_tasklet *task);
-
-#endif

@@ -2,63 +2,30 @@
  * _pickling/reducing.py and _pickling/copying.py, which are loaded at the first call. */
 #include "pickle_calls.h"
 
-#define PICKLING "cpythonplus.tasklets._pickling.reducing"
-
 static PyObject *
-call_python(const char *module_name, const char *name, PyObject *op, PyObject *more)
+call_python(const char *module_name, const char *name, PyObject *op, PyObject *arg)
 {
     PyObject *module = PyImport_ImportModule(module_name);
     PyObject *function = module == NULL ? NULL : PyObject_GetAttrString(module, name);
     PyObject *result =
-        function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, op, more, NULL);
+        function == NULL ? NULL : PyObject_CallFunctionObjArgs(function, op, arg, NULL);
 
     Py_XDECREF(function);
     Py_XDECREF(module);
     return result;
 }
 
-PyObject *
-plus_tasklet_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python(PICKLING, "reduce_tasklet", op, NULL);
-}
+/* `arg` is NULL for a method without arguments. */
+#define PYTHON_METHOD(name, file, function)                                                        \
+    PyObject *plus_##name(PyObject *op, PyObject *arg)                                             \
+    {                                                                                              \
+        return call_python("cpythonplus.tasklets._pickling." file, function, op, arg);             \
+    }
 
-PyObject *
-plus_tasklet_set_state(PyObject *op, PyObject *state)
-{
-    return call_python(PICKLING, "set_tasklet_state", op, state);
-}
-
-PyObject *
-plus_tasklet_copy(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python("cpythonplus.tasklets._pickling.copying", "copy_tasklet", op, NULL);
-}
-
-PyObject *
-plus_tasklet_deepcopy(PyObject *op, PyObject *memo)
-{
-    return call_python("cpythonplus.tasklets._pickling.copying", "deepcopy_tasklet", op, memo);
-}
-
-PyObject *
-plus_channel_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python(PICKLING, "reduce_channel", op, NULL);
-}
-
-PyObject *
-plus_channel_set_state(PyObject *op, PyObject *state)
-{
-    return call_python(PICKLING, "set_channel_state", op, state);
-}
-
-PyObject *
-plus_bomb_reduce(PyObject *op, PyObject *ignored)
-{
-    (void)ignored;
-    return call_python(PICKLING, "reduce_bomb", op, NULL);
-}
+PYTHON_METHOD(tasklet_reduce, "reducing", "reduce_tasklet")
+PYTHON_METHOD(tasklet_set_state, "reducing", "set_tasklet_state")
+PYTHON_METHOD(tasklet_copy, "copying", "copy_tasklet")
+PYTHON_METHOD(tasklet_deepcopy, "copying", "deepcopy_tasklet")
+PYTHON_METHOD(channel_reduce, "reducing", "reduce_channel")
+PYTHON_METHOD(channel_set_state, "reducing", "set_channel_state")
+PYTHON_METHOD(bomb_reduce, "reducing", "reduce_bomb")

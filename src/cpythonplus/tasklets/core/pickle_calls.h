@@ -1,6 +1,5 @@
 /* Methods that pickle and copy call; see pickle_calls.c. */
-#ifndef PLUS_TASKLETS_PICKLE_CALLS_H
-#define PLUS_TASKLETS_PICKLE_CALLS_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -18,5 +17,3 @@ PyObject *
 plus_channel_set_state(PyObject *op, PyObject *state);
 PyObject *
 plus_bomb_reduce(PyObject *op, PyObject *ignored);
-
-#endif

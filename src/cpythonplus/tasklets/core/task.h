@@ -14,14 +14,13 @@
  *     channel, tasklet, parking,
  *     locks                       the reasons to switch
  *     deadline, watchdog, loop,
- *     poller, hub, idle           events from outside that make a tasklet runnable: times, descriptors, threads
+ *     poller, hub                 events from outside that make a tasklet runnable: times, descriptors, threads
  *     outside, run, thread        nothing is runnable; run(); a thread's beginning and end
  *     *_py                        the Python API
  *
  * Switching needs some functions of later layers: struct plus_above has pointers to all of them.
  */
-#ifndef PLUS_TASKLETS_TASK_H
-#define PLUS_TASKLETS_TASK_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_interp/frames/frames.h"
@@ -161,7 +160,7 @@ struct plus_loop {
     bool due;         /* the loop gets its turn before the other tasklets have all had theirs */
 };
 
-/* Written by idle.c. */
+/* Written by waiting/outside.c. */
 struct plus_idle {
     struct plus_waitq line; /* holds the scheduler's thread while it waits */
     bool blocked;           /* waits for another thread to make a tasklet runnable */
@@ -391,5 +390,3 @@ plus_drop_result(PyObject *result, PyObject *place)
     }
     Py_XDECREF(result);
 }
-
-#endif

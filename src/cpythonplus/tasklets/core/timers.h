@@ -2,8 +2,7 @@
  *
  * Called with the GIL held, or under any lock of the owner.  Nothing here knows how anything waits; see parking.h.
  */
-#ifndef PLUS_TASKLETS_TIMERS_H
-#define PLUS_TASKLETS_TIMERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,5 +38,3 @@ plus_timers_earliest(const struct plus_timers *timers);
 
 void
 plus_timers_free(struct plus_timers *timers);
-
-#endif

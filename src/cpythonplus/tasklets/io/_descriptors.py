@@ -5,8 +5,6 @@ from typing import Protocol, TypeAlias
 
 from cpythonplus import _native
 
-__all__ = ["READ", "WRITE", "FileDescriptorLike", "Limit", "wait_readable", "wait_writable"]
-
 READ = 1  # EPOLLIN
 WRITE = 4  # EPOLLOUT
 

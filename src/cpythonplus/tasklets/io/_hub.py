@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from cpythonplus import _native
 from cpythonplus._native import TaskletExit, getmain, tasklet, tasklet_atomic
 
-__all__ = ["attach", "loop_of_thread", "set_loop_factory", "start"]
-
 # Our loop makes up to this many passes for newly added callbacks before the tasklets run.
 _PASSES = 8
 

@@ -9,8 +9,6 @@ import os
 import sys
 from typing import Any
 
-__all__ = ["wait_in_python"]
-
 _VARIABLE, _FUNCTION = "PSYCOPG_WAIT_FUNC", "wait_poll"
 _HOME = "psycopg.waiting"
 

@@ -11,8 +11,6 @@ from cpythonplus._base.replacing import Replacer
 from cpythonplus.tasklets.io import _libraries as libraries
 from cpythonplus.threads import _patching as threads_patching
 
-__all__ = ["patch", "patched", "unpatch"]
-
 # Each argument of patch() has a module that lists the replacements.
 _AREAS = {
     "socket": "socket",

@@ -22,8 +22,6 @@ from cpythonplus.tasklets.locks import Lock
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
 
-__all__ = ["REPLACEMENTS", "Pipe", "wait", "wait3", "wait4", "waitpid"]
-
 _Ended = tuple[Any, ...]  # process, status, and perhaps its resources
 
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.0005, 0.05  # the values of subprocess for time-outs

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 
 from cpythonplus._native import io_running_loops
 
-__all__ = ["Aside", "switch"]
-
 # Before 3.14 each loop has its own current task.
 _swap_task: Callable[[asyncio.AbstractEventLoop, Any], Any] | None = None
 if sys.version_info >= (3, 14):

@@ -22,8 +22,6 @@ from cpythonplus.tasklets.io._descriptors import Limit
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["StreamServer"]
-
 # No descriptors or memory are left: accepting fails until a connection is closed.
 _SHORT_OF = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 # The socket no longer listens: it was shut down, or closed by its number.

@@ -3,8 +3,6 @@
 import types
 from typing import Any
 
-__all__ = ["fill", "function_over"]
-
 
 def function_over(function: Any, names: dict[str, Any]) -> types.FunctionType:  # noqa: ANN401
     """Return a function of a standard module that finds its globals in `names`."""

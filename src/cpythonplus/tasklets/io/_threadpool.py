@@ -15,8 +15,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from cpythonplus._native import io_delivery
 
-__all__ = ["in_thread", "set_thread_limit"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -12,8 +12,6 @@ from typing import Self
 from cpythonplus import _native
 from cpythonplus._native import getcurrent, tasklet
 
-__all__ = ["REPLACEMENTS", "Timer", "call_later", "sleep", "timeout"]
-
 # The replacements of patch(), by module and name.
 REPLACEMENTS = {"time": {"sleep": _native.io_sleep}}
 

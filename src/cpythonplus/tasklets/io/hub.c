@@ -22,7 +22,7 @@
  *
  * A check handles descriptors first, then timers: an event that came in time is not too late.
  *
- * A thread that has nothing to run, and no loop to wait in, sleeps without one: see idle.c.
+ * A thread that has nothing to run, and no loop to wait in, sleeps without one: see outside.c.
  *
  * fork: the loop's descriptors are the parent's.  Unless the hub itself forks, it stays suspended for ever, and the
  * child starts another one when a tasklet waits.

@@ -5,8 +5,7 @@
  * there the other tasklets run, until nothing is runnable any more.  Only then does the loop sleep.  Called with the
  * GIL held.
  */
-#ifndef PLUS_TASKLETS_HUB_H
-#define PLUS_TASKLETS_HUB_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -48,4 +47,5 @@ plus_hub_after_fork(struct plus_scheduler *sched);
 void
 plus_hub_end(struct plus_scheduler *sched);
 
-#endif
+extern PyMethodDef
+    plus_io_methods[]; /* io_py.c: waiting for descriptors, for the Python files of `io` */

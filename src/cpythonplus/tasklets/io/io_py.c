@@ -3,11 +3,10 @@
  * A call that does not wait keeps the GIL: it takes a few microseconds, less than giving the GIL up and getting it
  * back. Beside a CPU-bound thread, every release would cost that thread's whole turn.
  */
-#include "io_py.h"
-
-#include "../methods.h"
-#include "../scheduling/parking.h"
 #include "hub.h"
+
+#include "../../_base/methods.h"
+#include "../scheduling/parking.h"
 #include "poller.h"
 
 #include <arpa/inet.h>

@@ -16,8 +16,7 @@
  * Called with the GIL held, which only plus_poller_wait() gives up for its sleep.  fork: the child would share the
  * parent's epoll, so it makes new descriptors (plus_poller_after_fork).
  */
-#ifndef PLUS_TASKLETS_POLLER_H
-#define PLUS_TASKLETS_POLLER_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -79,5 +78,3 @@ plus_poller_after_fork(struct plus_scheduler *sched);
 
 void
 plus_poller_free(struct plus_poller *poller);
-
-#endif

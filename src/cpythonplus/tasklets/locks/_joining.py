@@ -15,8 +15,6 @@ from weakref import WeakSet
 from cpythonplus._base.replacing import original
 from cpythonplus._native import TaskletExit, io_delivery
 
-__all__ = ["switch"]
-
 _LOOK_EVERY_S = 0.02
 
 _waits: dict[int, list[io_delivery]] = {}  # by id() of each thread that will announce its end

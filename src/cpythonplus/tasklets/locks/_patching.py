@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._base.replacing import Pairs
 
-__all__ = ["patch", "patched", "unpatch"]
-
 # The names in `_thread` that programs use, because the types say that they come from there.
 _IN_THREAD: dict[str, object] = {
     "LockType": conditions.Lock,

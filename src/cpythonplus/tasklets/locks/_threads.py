@@ -16,8 +16,6 @@ from cpythonplus._base.replacing import original
 from cpythonplus._native import getcurrent, getmain, io_unraisable, tasklet, tasklets_abandon
 from cpythonplus.tasklets.locks._conditions import Event, Lock
 
-__all__ = ["REPLACEMENTS", "stay_known"]
-
 _idents: dict[tasklet, int] = {}  # the tasklets that are threads
 _handles: dict[tasklet, Any] = {}  # their handles, from 3.13 on
 

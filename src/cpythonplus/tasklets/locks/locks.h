@@ -10,8 +10,7 @@
  *
  * fork: in the child a lock is free if its owner, or its heir, was in another thread.
  */
-#ifndef PLUS_TASKLETS_LOCKS_H
-#define PLUS_TASKLETS_LOCKS_H
+#pragma once
 
 #include "../scheduling/parking.h"
 
@@ -86,4 +85,9 @@ plus_task_locks_after_fork(struct plus_scheduler *sched);
 
 extern const char plus_acquiring[]; /* a dump's words for a tasklet that waits for a lock */
 
-#endif
+/* Lock and RLock (locks_py.c). */
+extern PyTypeObject plus_task_lock_type, plus_task_rlock_type;
+
+/* Makes a Lock or RLock for importlib. */
+PyObject *
+plus_task_lock_for_imports(PyObject *module, PyObject *type);

@@ -1,13 +1,12 @@
 /* The types Lock and RLock: threading.Lock and threading.RLock, for tasklets and threads. */
-#include "locks_py.h"
+#include "locks.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../threads/binding.h"
 #include "../../threads/locks/lock_py.h"
-#include "../channels/channel_py.h"
-#include "../methods.h"
+#include "../channels/channel.h"
 #include "../running/tasklet_py.h"
-#include "locks.h"
 
 #include <limits.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
 /* A tasklet's context: methods and attributes of the type, with the prototypes that its tables need. */
-#ifndef PLUS_TASKLETS_CONTEXT_H
-#define PLUS_TASKLETS_CONTEXT_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -11,5 +10,3 @@ PyObject *
 plus_tasklet_set_context(PyObject *op, PyObject *context);
 PyObject *
 plus_tasklet_context_run(PyObject *op, PyObject *const *args, Py_ssize_t count, PyObject *kwnames);
-
-#endif

@@ -8,7 +8,7 @@
  * references with callbacks first, and from 3.14 on references without callbacks only after the finalisers, in which a
  * tasklet still runs.
  */
-#include "local_py.h"
+#include "binding.h"
 
 #include "../core/task.h"
 

@@ -1,15 +1,15 @@
 /* Tasklets and generators for pickles: capturing and restoring their state.  Python code (_pickling/reducing.py) makes
  * the form of the pickle. */
-#include "pickling_py.h"
+#include "binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_interp/facts/facts.h"
 #include "../../_interp/saved_frames/frame_build.h"
 #include "../../_interp/saved_frames/frame_capture.h"
 #include "../../_interp/saved_frames/itertools_state.h"
 #include "../_pickling/capturing.h"
-#include "../channels/channel_py.h"
+#include "../channels/channel.h"
 #include "../core/task.h"
-#include "../methods.h"
 #include "../scheduling/snapshot.h"
 #include "tasklet.h"
 #include "tasklet_py.h"

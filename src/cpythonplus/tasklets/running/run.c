@@ -13,7 +13,7 @@
  *
  * Semantics: Stackless Python 3.x, Stackless/module/scheduling.c and stacklessmodule.c.  Called with the GIL held.
  */
-#include "run.h"
+#include "binding.h"
 
 #include "../../_base/process/clock.h"
 #include "../core/lists.h"

@@ -2,8 +2,7 @@
  *
  * Called with the GIL held.  They return 0, or -1 (NULL) with an exception in Stackless's words.
  */
-#ifndef PLUS_TASKLETS_TASKLET_H
-#define PLUS_TASKLETS_TASKLET_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -26,5 +25,3 @@ plus_tasklet_bind(struct plus_tasklet *task, PyObject *func, PyObject *args, PyO
 /* Takes args (a tuple) and kwargs (a dict or NULL). */
 int
 plus_tasklet_setup(struct plus_tasklet *task, PyObject *args, PyObject *kwargs, bool insert);
-
-#endif

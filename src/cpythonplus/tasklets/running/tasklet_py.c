@@ -1,15 +1,15 @@
 /* The type `tasklet`. */
 #include "tasklet_py.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../threads/binding.h"
 #include "../_pickling/capturing.h"
 #include "../_pickling/vacating.h"
-#include "../channels/channel_py.h"
+#include "../channels/channel.h"
 #include "../core/bomb.h"
 #include "../core/cold.h"
 #include "../core/pickle_calls.h"
-#include "../methods.h"
 #include "../scheduling/snapshot.h"
 #include "../scheduling/switching.h"
 #include "../tracing/tracing.h"

@@ -1,6 +1,5 @@
 /* The type `tasklet`. */
-#ifndef PLUS_TASKLETS_TASKLET_PY_H
-#define PLUS_TASKLETS_TASKLET_PY_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -9,5 +8,3 @@ extern PyTypeObject plus_tasklet_type;
 /* Makes a main tasklet for a new scheduler; NULL with an exception. */
 struct plus_tasklet *
 plus_tasklet_make_main(struct plus_scheduler *sched);
-
-#endif

@@ -1,6 +1,5 @@
 /* A thread's scheduler: its beginning and its end.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_THREAD_H
-#define PLUS_TASKLETS_THREAD_H
+#pragma once
 
 /* Connects the layers (struct plus_above); called before any thread has a scheduler. */
 void
@@ -10,5 +9,3 @@ plus_threads_prepare(void);
  * refuses to switch once the interpreter finalises. */
 void
 plus_schedulers_end(void);
-
-#endif

@@ -1,10 +1,10 @@
 /* The C functions for io/_timing.py and aio.py: tasklets that begin later, exceptions from timers, and waiting for a
  * coroutine. */
-#include "timing_py.h"
+#include "binding.h"
 
+#include "../../_base/methods.h"
 #include "../core/bomb.h"
 #include "../core/lists.h"
-#include "../methods.h"
 #include "../scheduling/loop.h"
 #include "../scheduling/parking.h"
 #include "tasklet.h"

@@ -3,11 +3,10 @@
  * It is not a channel, because the thread that delivers has no tasklets: it must not wait if the receiver has been
  * killed, and gets no scheduler of its own.  All functions are called with the GIL held.
  */
-#include "delivery.h"
-
-#include "../methods.h"
-#include "loop.h"
 #include "parking.h"
+
+#include "../../_base/methods.h"
+#include "loop.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* Starting the event loop that sleeps for a thread, and the rest of its hub; see hub.h.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_LOOP_H
-#define PLUS_TASKLETS_LOOP_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -12,5 +11,3 @@ plus_loop_ensure(struct plus_scheduler *sched);
 /* Adds `change` to the number of tasklets that wait for asyncio; the hub does not rest while it is above 0. */
 void
 plus_loop_ask(struct plus_scheduler *sched, int change);
-
-#endif

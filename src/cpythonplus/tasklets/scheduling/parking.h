@@ -8,8 +8,7 @@
  * All functions are called with the GIL held.  It is given up only if the whole thread has nothing to run.  fork: the
  * child has the forking thread's tasklets as they were; those of other threads are taken out of their queues.
  */
-#ifndef PLUS_TASKLETS_PARKING_H
-#define PLUS_TASKLETS_PARKING_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -65,6 +64,5 @@ plus_waiters_make(const char *waits);
 void
 plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
 
-extern PyTypeObject plus_waiters_type; /* of the wait queues */
-
-#endif
+extern PyTypeObject plus_waiters_type;  /* of the wait queues */
+extern PyTypeObject plus_delivery_type; /* delivery.c: for the end of a call in another thread */

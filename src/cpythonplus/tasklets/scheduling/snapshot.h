@@ -3,8 +3,7 @@
  *
  * A tasklet that was loaded from a pickle, or taken off its C stack (vacating.c), has a snapshot as its `func`, and no
  * C stack: it counts as one that has not begun. */
-#ifndef PLUS_TASKLETS_SNAPSHOT_H
-#define PLUS_TASKLETS_SNAPSHOT_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -44,5 +43,3 @@ PyObject *
 plus_snapshot_run(PyObject *snapshot, PyObject *value,
                   PyObject *(*receive)(struct plus_tasklet *, PyObject *value),
                   struct plus_tasklet *task);
-
-#endif

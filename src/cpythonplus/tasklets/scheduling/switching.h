@@ -3,8 +3,7 @@
  * All functions are called with the GIL held.  "Takes" means that a function consumes a reference, "gives" that it
  * returns one.  Semantics: Stackless Python 3.x, Stackless/module/scheduling.c.
  */
-#ifndef PLUS_TASKLETS_SWITCHING_H
-#define PLUS_TASKLETS_SWITCHING_H
+#pragma once
 
 #include "../core/lists.h"
 
@@ -52,5 +51,3 @@ plus_place(struct plus_tasklet *task);
 /* Called when the interpreter begins to end: once it finalises, every switch is refused. */
 void
 plus_switching_end(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Called with the GIL held.  A fiber belongs to one thread; others read parked ones.
  */
-#ifndef PLUS_TASKLETS_FIBER_H
-#define PLUS_TASKLETS_FIBER_H
+#pragma once
 
 #include "../../_interp/frames/pystate.h"
 #include "stacks.h"
@@ -45,5 +44,3 @@ plus_fiber_arrived(void);
 /* Leaves a fiber that has ended. */
 _Noreturn void
 plus_fiber_leave(PyThreadState *tstate, struct plus_fiber *to);
-
-#endif

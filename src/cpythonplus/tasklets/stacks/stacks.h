@@ -27,8 +27,7 @@
  *
  * fork: the child has a copy of everything.
  */
-#ifndef PLUS_TASKLETS_STACKS_H
-#define PLUS_TASKLETS_STACKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -126,5 +125,3 @@ plus_stacks_free(struct plus_stack_pool *pool);
  * handler. */
 const struct plus_stack *
 plus_stack_guard_hit(const struct plus_stack_pool *pool, const void *address);
-
-#endif

@@ -6,8 +6,7 @@
  * A switch preserves the registers that the platform's calling convention preserves, and the floating-point control
  * words. It does not preserve the signal mask (swapcontext(3) does, with a system call each way: 300 ns instead of 5).
  */
-#ifndef PLUS_TASKLETS_SWITCH_H
-#define PLUS_TASKLETS_SWITCH_H
+#pragma once
 
 /* 0: there is no code for this machine, which plus_switch_refusal() reports. */
 #if defined(__linux__) && (defined(__x86_64__) && !defined(__ILP32__) || defined(__aarch64__))
@@ -30,5 +29,3 @@ plus_switch_prepare(void *top, void (*entry)(void));
  * keeps a shadow stack of return addresses (shadow_stack.c). */
 const char *
 plus_switch_refusal(void);
-
-#endif

@@ -2,8 +2,7 @@
  *
  * Called with the GIL held.  fork: nothing changes.
  */
-#ifndef PLUS_TASKLETS_INSTRUMENT_H
-#define PLUS_TASKLETS_INSTRUMENT_H
+#pragma once
 
 #include "../../_interp/frames/instrumentation.h"
 #include "../core/task.h"
@@ -35,5 +34,3 @@ plus_instrument_if_changed(struct plus_scheduler *sched)
     }
 #endif
 }
-
-#endif

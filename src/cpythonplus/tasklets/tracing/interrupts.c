@@ -439,7 +439,6 @@ plus_interrupts_on(struct plus_scheduler *sched)
 void
 plus_interrupts_off(struct plus_scheduler *sched)
 {
-    (void)sched;
     if (--users > 0 || plus_compat_is_finalizing()) {
         return;
     }
@@ -646,7 +645,6 @@ plus_interrupts_extend_running(struct plus_scheduler *sched)
 uint64_t
 plus_interrupts_changes(uint64_t pretended)
 {
-    (void)pretended;
     return 0;
 }
 

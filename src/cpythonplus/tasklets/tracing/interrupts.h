@@ -3,8 +3,7 @@
  *
  * Called with the GIL held; an exception that is set stays set.  Without users, nothing is installed.
  */
-#ifndef PLUS_TASKLETS_INTERRUPTS_H
-#define PLUS_TASKLETS_INTERRUPTS_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -50,6 +49,4 @@ void
 plus_interrupts_begin(struct plus_scheduler *sched);
 #else
 #define plus_interrupts_begin(sched) ((void)0)
-#endif
-
 #endif

@@ -21,8 +21,8 @@
  */
 #include "tracing.h"
 
+#include "../../_base/methods.h"
 #include "../core/cold.h"
-#include "../methods.h"
 #include "instrument.h"
 
 #include "../../_base/raise.h"

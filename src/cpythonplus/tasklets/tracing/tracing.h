@@ -1,6 +1,5 @@
 /* The trace and profile functions of tasklets that do not run.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_TRACING_H
-#define PLUS_TASKLETS_TRACING_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -25,5 +24,3 @@ plus_tracing_inherit(struct plus_tasklet *task);
 /* Takes the tracers from a tasklet that will not run (again). */
 void
 plus_tracing_drop(struct plus_tasklet *task);
-
-#endif

@@ -20,11 +20,28 @@
  *
  * No tasklet is current meanwhile.  Signal handlers run in step 5, Python code in step 3 and in the report, after which
  * the queue is checked too; `in_callback` makes them refuse to switch.
+ *
+ * Step 5 without descriptors:
+ *
+ *   thread   finds its run queue empty; queues at `line`; sets `blocked`; releases the GIL
+ *   other    with the GIL: puts a tasklet into the run queue; plus_outside_wake() clears `blocked` and wakes the thread
+ *
+ * The first three steps are atomic for other threads, as the GIL is held: no wake-up is lost.  The waker clears
+ * `blocked`, not the woken thread: the next thread that has nothing to run asks which thread could still wake it, and
+ * this one could, although it does not have the GIL yet.  The thread polls a moment before it sleeps, as the locks of
+ * the threads room do (threads/waiting/spin.h): an answer that comes at once, from another processor, then costs no
+ * system call.
+ *
+ * Signals: only the main thread's wait heeds them.  Its handlers may put tasklets into the queue and wait for others,
+ * but not switch.  `blocked` is cleared meanwhile.  If a handler forks, the wait stays in the line, in the child as
+ * well, where no other thread waits.
  */
 #include "outside.h"
 
 #include "../../_base/process/clock.h"
 #include "../../_base/raise.h"
+#include "../../threads/waiting/present_waits.h"
+#include "../../threads/waiting/waiting.h"
 #include "../_dump/report.h"
 #include "../core/bomb.h"
 #include "../io/hub.h"
@@ -32,7 +49,6 @@
 #include "../scheduling/loop.h"
 #include "../watchdog/deadline.h"
 #include "../watchdog/watchdog.h"
-#include "idle.h"
 
 #define RECHECK_NS PLUS_NS_PER_S /* a thread that ends does not wake threads that waited for it */
 
@@ -61,7 +77,72 @@ void
 plus_outside_wake(struct plus_scheduler *sched)
 {
     plus_hub_rouse(sched);
-    plus_idle_wake(sched);
+    sched->idle.blocked = false;
+    if (plus_waitq_length(&sched->idle.line) > 0) {
+        plus_waitq_wake(&sched->idle.line, 1);
+    }
+}
+
+/* No tasklet is current, so a signal handler may wait, but not switch.  While it runs, the thread may still make a
+ * tasklet runnable, so it does not count as blocked. */
+static int
+run_handlers(struct plus_scheduler *sched, struct plus_waiter *waiter)
+{
+    bool in_callback = sched->in_callback, in_handler = sched->in_handler;
+
+    sched->in_callback = sched->in_handler = true;
+    sched->idle.blocked = false;
+    int failed = Py_MakePendingCalls();
+
+    plus_waiter_resumed(waiter);
+    /* The wait may have been ended meanwhile. */
+    sched->idle.blocked = plus_waitq_length(&sched->idle.line) > 0;
+    sched->in_callback = in_callback;
+    sched->in_handler = in_handler;
+    return failed;
+}
+
+/* Waits for plus_outside_wake() or deadline_ns.  The line has one waiter at most: the scheduler's own thread.
+ * Rejected: a futex word of the scheduler alone; a woken thread needs 20 us to start running then, and no object learns
+ * when polling pays. */
+static int
+wait_without_gil(struct plus_scheduler *sched, uint64_t deadline_ns)
+{
+    struct plus_waiter waiter;
+    enum plus_wait_result result;
+    int failed = 0;
+
+    struct plus_present_wait present = {&waiter, deadline_ns};
+
+    plus_waiter_init(&waiter, plus_heeds_signals());
+    plus_waiter_tells(&waiter, NULL, "tasklets");
+    waiter.stays = true;
+    plus_waitq_lock(&sched->idle.line);
+    plus_waitq_append(&sched->idle.line, &waiter);
+    plus_waitq_unlock(&sched->idle.line);
+    sched->idle.blocked = true;
+    plus_stacks_settle(&sched->stacks);
+    do {
+        plus_present_wait_begins(&present);
+        Py_BEGIN_ALLOW_THREADS
+        result = plus_waiter_wait_nogil(&sched->idle.line, &waiter, deadline_ns);
+        Py_END_ALLOW_THREADS
+        plus_present_wait_ends();
+        if (result == PLUS_WAIT_SIGNAL) {
+            result = plus_waiter_interrupt(&sched->idle.line, &waiter);
+        }
+        else {
+            plus_waiter_arrived(&waiter);
+        }
+        if (result == PLUS_WAIT_SIGNAL) {
+            failed = run_handlers(sched, &waiter);
+        }
+    } while (result == PLUS_WAIT_SIGNAL && failed == 0);
+    if (failed) {
+        plus_waiter_leave(&sched->idle.line, &waiter);
+    }
+    sched->idle.blocked = false;
+    return failed;
 }
 
 /* Sleeps until plus_scheduler_wake(), a timer, or a descriptor if there is no event loop to wait for it.  Returns 0, or
@@ -74,7 +155,7 @@ sleep_once(struct plus_scheduler *sched)
     uint64_t deadline_ns = timer_ns < recheck_ns ? timer_ns : recheck_ns;
 
     if (sched->io.waiting == 0) {
-        return plus_idle_wait(sched, deadline_ns);
+        return wait_without_gil(sched, deadline_ns);
     }
     sched->idle.blocked = true;
     plus_poller_wait(sched->io.poller, deadline_ns);

@@ -1,6 +1,5 @@
 /* The wait of a thread that has nothing runnable, and the report that nothing can end it.  Called with the GIL held. */
-#ifndef PLUS_TASKLETS_OUTSIDE_H
-#define PLUS_TASKLETS_OUTSIDE_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -19,5 +18,3 @@ PyObject *
 plus_outside_deadlock(struct plus_scheduler *sched, const char *text);
 void
 plus_outside_wake(struct plus_scheduler *sched);
-
-#endif

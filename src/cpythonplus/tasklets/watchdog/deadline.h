@@ -5,8 +5,7 @@
  *
  * Called with the GIL held.
  */
-#ifndef PLUS_TASKLETS_DEADLINE_H
-#define PLUS_TASKLETS_DEADLINE_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -40,5 +39,3 @@ plus_deadline_after_fork_parent(void);
 /* Called before the interpreter ends: from then on the thread does not use it. */
 void
 plus_deadline_stop(void);
-
-#endif

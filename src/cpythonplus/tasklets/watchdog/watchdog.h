@@ -5,8 +5,7 @@
  *
  * Called with the GIL held.  fork: the child's only thread keeps its watch; those of others end with their threads.
  */
-#ifndef PLUS_TASKLETS_WATCHDOG_H
-#define PLUS_TASKLETS_WATCHDOG_H
+#pragma once
 
 #include "../core/task.h"
 
@@ -48,5 +47,3 @@ plus_watchdog_wake_owner(struct plus_scheduler *sched);
 /* Ends the watch without its owner: an outer run() has popped it, or the thread ends. */
 void
 plus_watchdog_end(struct plus_scheduler *sched);
-
-#endif

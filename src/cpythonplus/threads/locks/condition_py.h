@@ -1,6 +1,5 @@
 /* Condition, for the types that are built on it.  Called with the GIL held. */
-#ifndef PLUS_THREADS_CONDITION_PY_H
-#define PLUS_THREADS_CONDITION_PY_H
+#pragma once
 
 #include "lock_py.h"
 
@@ -65,5 +64,3 @@ plus_condition_notify(plus_condition_object *self, uint32_t count)
 /* Makes a condition new in the child of a fork: its lock free, without waiters.  Returns 0, or -1 with an exception. */
 int
 plus_condition_reinit(plus_condition_object *self);
-
-#endif

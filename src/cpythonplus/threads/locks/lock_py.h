@@ -1,6 +1,5 @@
 /* Lock and RLock, for the types that are built on them.  Called with the GIL held. */
-#ifndef PLUS_THREADS_LOCK_PY_H
-#define PLUS_THREADS_LOCK_PY_H
+#pragma once
 
 #include "../maker.h"
 #include "../state.h"
@@ -82,5 +81,3 @@ plus_rlock_refuse_arguments(bool given);
 /* The tp_init of both RLocks, which calls it. */
 int
 plus_rlock_init(PyObject *op, PyObject *args, PyObject *kwargs);
-
-#endif

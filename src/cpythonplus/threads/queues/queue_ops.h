@@ -8,8 +8,7 @@
  * Called with the GIL held, which is given up while a call waits.  A deadline comes from plus_queue_deadline(); 0:
  * without waiting.
  */
-#ifndef PLUS_THREADS_QUEUE_OPS_H
-#define PLUS_THREADS_QUEUE_OPS_H
+#pragma once
 
 #include "queue_store.h"
 
@@ -41,5 +40,3 @@ plus_queue_shutdown(plus_queue_object *self, bool immediate);
 /* Returns -1 with an exception. */
 Py_ssize_t
 plus_queue_size(plus_queue_object *self);
-
-#endif

@@ -1,6 +1,5 @@
 /* The container of a Queue's items, by kind.  Called with the queue's mutex held. */
-#ifndef PLUS_THREADS_QUEUE_STORE_H
-#define PLUS_THREADS_QUEUE_STORE_H
+#pragma once
 
 #include "../locks/condition_py.h"
 
@@ -73,5 +72,3 @@ plus_store_is_full(plus_queue_object *self, Py_ssize_t size);
 /* Stores the types and functions in *state. */
 int
 plus_store_exec(struct plus_threads_state *state);
-
-#endif

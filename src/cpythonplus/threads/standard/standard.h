@@ -20,8 +20,7 @@
  *
  * Called with the GIL held.  fork: nothing to do.
  */
-#ifndef PLUS_THREADS_STANDARD_H
-#define PLUS_THREADS_STANDARD_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_interp/objects/dict_version.h"
@@ -133,5 +132,3 @@ int
 plus_standard_traverse(struct plus_standard *entry, visitproc visit, void *arg);
 void
 plus_standard_forget(struct plus_standard *entry);
-
-#endif

@@ -1,7 +1,6 @@
 /* A Condition's use of a lock that is not one of ours.  As in threading.Condition, it calls the methods _is_owned,
  * _release_save and _acquire_restore, or falls back to acquire and release. */
-#ifndef PLUS_THREADS_FOREIGN_LOCK_H
-#define PLUS_THREADS_FOREIGN_LOCK_H
+#pragma once
 
 #include "../../_base/compat.h"
 
@@ -21,5 +20,3 @@ plus_foreign_acquire_restore(PyObject *lock, PyObject *saved);
 /* Calls a method without arguments and drops its result.  Returns 0, or -1 with an exception. */
 int
 plus_foreign_call(PyObject *lock, const char *name);
-
-#endif

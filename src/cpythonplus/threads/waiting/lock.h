@@ -16,8 +16,7 @@
  * child, like the interpreter's own: code that asks there whether something has been done (`if once.acquire(False)`)
  * gets the same answer.  plus_lock_reinit() is for code that knows that the owner is gone.
  */
-#ifndef PLUS_THREADS_LOCK_H
-#define PLUS_THREADS_LOCK_H
+#pragma once
 
 #include "waitq.h"
 
@@ -136,5 +135,3 @@ plus_lock_look(struct plus_lock *lock);
 /* A woken waiter tries to take the lock.  Returns false if it has to wait again. */
 bool
 plus_lock_after_wake(struct plus_lock *lock, struct plus_waiter *waiter);
-
-#endif

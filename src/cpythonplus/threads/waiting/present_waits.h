@@ -4,8 +4,7 @@
  * The note lies on its stack.  It is written and read with the main interpreter's GIL, so a reader sees no wait that has
  * returned.
  */
-#ifndef PLUS_THREADS_PRESENT_WAITS_H
-#define PLUS_THREADS_PRESENT_WAITS_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "waitq.h"
@@ -37,5 +36,3 @@ plus_present_wait_ends(void)
         self->present_wait = NULL;
     }
 }
-
-#endif

@@ -17,8 +17,7 @@
  *
  * The last waiter to arrive frees the relay.  Nothing here knows of Python, blocks or locks.
  */
-#ifndef PLUS_THREADS_RELAY_H
-#define PLUS_THREADS_RELAY_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -47,5 +46,3 @@ plus_relay_start(struct plus_relay *relay);
 /* Called by a waiter that was announced: rouses the next.  The relay may be gone afterwards. */
 void
 plus_relay_arrived(struct plus_relay *relay);
-
-#endif

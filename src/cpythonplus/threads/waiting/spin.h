@@ -12,8 +12,7 @@
  *
  * Nothing here knows of Python; the functions neither sleep nor lock.
  */
-#ifndef PLUS_THREADS_SPIN_H
-#define PLUS_THREADS_SPIN_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ plus_spin_learn(struct plus_spin *spin, bool polled, bool caught, uint64_t waite
 /* Called in the child of a fork, in which no thread polls. */
 void
 plus_spin_atfork_child(void);
-
-#endif

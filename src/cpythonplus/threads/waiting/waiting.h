@@ -2,8 +2,7 @@
  *
  * Everything here is called with the GIL held (attached, on a free-threaded build).
  */
-#ifndef PLUS_THREADS_WAITING_H
-#define PLUS_THREADS_WAITING_H
+#pragma once
 
 #include "../../_base/compat.h"
 #include "../../_base/process/futex.h"
@@ -47,5 +46,3 @@ plus_acquire_surely(struct plus_lock *lock);
  * given something only if GRANTED is returned. */
 enum plus_wait_result
 plus_wait(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadline_ns);
-
-#endif

@@ -25,8 +25,7 @@
  *
  * Nothing here knows of Python.  Functions ending in _nogil may sleep: give the GIL up first.
  */
-#ifndef PLUS_THREADS_WAITQ_H
-#define PLUS_THREADS_WAITQ_H
+#pragma once
 
 #include "relay.h"
 #include "spin.h"
@@ -225,5 +224,3 @@ plus_waitq_atfork_child(void);
 /* Returns a consistent copy. */
 struct plus_wait_counts
 plus_waitq_counts(struct plus_waitq *queue);
-
-#endif

@@ -1,8 +1,7 @@
 /* Helpers for method tables. */
-#ifndef PLUS_TASKLETS_METHODS_H
-#define PLUS_TASKLETS_METHODS_H
+#pragma once
 
-#include "../_base/compat.h"
+#include "compat.h"
 
 #include <string.h>
 
@@ -22,5 +21,3 @@ plus_find_method(PyMethodDef *method, const char *name, int flags)
     }
     return method != NULL && method->ml_name != NULL && method->ml_flags == flags ? method : NULL;
 }
-
-#endif
