@@ -29,14 +29,15 @@ class Clock:
     """The use of the calling thread, as a test sets it."""
 
     def __init__(self) -> None:
-        self.used = [0, 0, 0, 0]
+        self.used = [0, 0, 0, 0, 0]
 
     def __call__(self) -> Use:
-        held, waited, cpu, stalls = self.used
-        return held, waited, cpu, stalls
+        held, waited, cpu, stalls, new_bytes = self.used
+        return held, waited, cpu, stalls, new_bytes
 
     def uses(self, *more: int) -> None:
-        self.used = [a + b for a, b in zip(self.used, more, strict=True)]
+        for place, each in enumerate(more):
+            self.used[place] += each
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_a_request_of_wsgi_is_what_its_thread_uses(clock: Clock, routes: Routes)
     get(counted, "/short")
     get(counted, "/long/7")
     get(counted, "/long/8")
-    assert routes.rows == {"GET /short": [1, 5, 1, 4, 1], "GET /long/*": [2, 20, 2, 18, 2]}
+    assert routes.rows == {"GET /short": [1, 5, 1, 4, 1, 0], "GET /long/*": [2, 20, 2, 18, 2, 0]}
 
 
 def test_requests_of_asgi_that_take_turns(clock: Clock, routes: Routes) -> None:
@@ -107,7 +108,7 @@ def test_requests_of_asgi_that_take_turns(clock: Clock, routes: Routes) -> None:
 
     counted = routes.around(application, asgi=True)
     ask(call(counted, "/first"), call(counted, "/second"))
-    assert routes.rows == {"GET /first": [1, 11, 0, 0, 0], "GET /second": [1, 101, 0, 0, 0]}
+    assert routes.rows == {"GET /first": [1, 11, 0, 0, 0, 0], "GET /second": [1, 101, 0, 0, 0, 0]}
 
 
 def test_exceptions_go_in_and_out(clock: Clock, routes: Routes) -> None:
@@ -126,7 +127,7 @@ def test_exceptions_go_in_and_out(clock: Clock, routes: Routes) -> None:
             await task
 
     asyncio.run(main())
-    assert routes.rows == {"GET /x": [1, 7, 0, 0, 0]}
+    assert routes.rows == {"GET /x": [1, 7, 0, 0, 0, 0]}
 
 
 def test_a_request_that_is_dropped(clock: Clock, routes: Routes) -> None:
@@ -153,7 +154,7 @@ def test_a_step_that_blocks_its_loop(clock: Clock) -> None:
         pass
 
     ask(call(routes.around(application, asgi=True), "/x"))
-    assert routes.rows == {"GET /x": [1, 0, 0, 0, 1]}
+    assert routes.rows == {"GET /x": [1, 0, 0, 0, 1, 0]}
 
 
 def test_other_scopes_are_left_alone(routes: Routes) -> None:
@@ -169,9 +170,9 @@ def test_other_scopes_are_left_alone(routes: Routes) -> None:
 
 def test_there_are_not_more_rows_than_the_board_has(routes: Routes) -> None:
     for number in range(MOST_LABELS + 3):
-        routes.count(f"GET /{'x' * number}", 1, [1, 0, 0, 0])
+        routes.count(f"GET /{'x' * number}", 1, [1, 0, 0, 0, 0])
     assert len(routes.rows) == MOST_LABELS + 1
-    assert routes.rows["other other"] == [3, 3, 0, 0, 0]
+    assert routes.rows["other other"] == [3, 3, 0, 0, 0, 0]
 
 
 # ---- the board and the text ---------------------------------------------------------------------
@@ -179,18 +180,18 @@ def test_there_are_not_more_rows_than_the_board_has(routes: Routes) -> None:
 
 def test_each_row_is_given_once(routes: Routes) -> None:
     given: list[RouteRow] = []
-    routes.count("GET /a", 1, [5, 4, 3, 2])
+    routes.count("GET /a", 1, [5, 4, 3, 2, 1])
     routes.give(given.extend)
     routes.give(given.extend)
-    routes.count("GET /a", 1, [1, 0, 0, 0])
-    routes.count("? /b", 1, [0, 0, 0, 0])
-    routes.count("(no route)", 1, [0, 0, 0, 0])
+    routes.count("GET /a", 1, [1, 0, 0, 0, 0])
+    routes.count("? /b", 1, [0, 0, 0, 0, 0])
+    routes.count("(no route)", 1, [0, 0, 0, 0, 0])
     routes.give(given.extend)
     assert given == [
-        ("GET", "/a", 1, 5, 4, 3, 2),
-        ("GET", "/a", 1, 1, 0, 0, 0),
-        ("_OTHER", "/b", 1, 0, 0, 0, 0),
-        ("_OTHER", "(no route)", 1, 0, 0, 0, 0),
+        ("GET", "/a", 1, 5, 4, 3, 2, 1),
+        ("GET", "/a", 1, 1, 0, 0, 0, 0),
+        ("_OTHER", "/b", 1, 0, 0, 0, 0, 0),
+        ("_OTHER", "(no route)", 1, 0, 0, 0, 0, 0),
     ]
 
 
@@ -199,17 +200,17 @@ def test_what_the_board_does_not_take_is_given_again(routes: Routes) -> None:
         raise BoardBusy
 
     given: list[RouteRow] = []
-    routes.count("GET /a", 1, [5, 4, 3, 2])
+    routes.count("GET /a", 1, [5, 4, 3, 2, 1])
     with pytest.raises(BoardBusy):
         routes.give(busy)
     routes.give(given.extend)
-    assert given == [("GET", "/a", 1, 5, 4, 3, 2)]
+    assert given == [("GET", "/a", 1, 5, 4, 3, 2, 1)]
 
 
 def test_the_text() -> None:
     board = Board(1)
     for _ in range(2):
-        board.count_routes([RouteRow("GET", '/a/"x"', 1, 10**9, 5 * 10**8, 10**8, 1)])
+        board.count_routes([RouteRow("GET", '/a/"x"', 1, 10**9, 5 * 10**8, 10**8, 1, 4096)])
     text = render(board, master_pid=os.getpid())
     labels = r'{http_request_method="GET",http_route="/a/\"x\""}'
     assert [line for line in text.splitlines() if line.startswith("cpythonplus_route")] == [
@@ -218,6 +219,7 @@ def test_the_text() -> None:
         f"cpythonplus_route_gil_wait_seconds_total{labels} 1.0",
         f"cpythonplus_route_cpu_seconds_total{labels} 0.2",
         f"cpythonplus_route_stalls_total{labels} 2",
+        f"cpythonplus_route_new_memory_bytes_total{labels} 8192",
     ]
 
 
@@ -240,7 +242,7 @@ def test_instruments() -> None:
         from cpythonplus.prefork._routes.instruments import make_instruments
         routes = Routes(lambda: (0, 0, 0, 0), 0)
         make_instruments(routes, lambda: (7, 2 * 10**9), lambda: [("C", "a.py:3", 2, 10**9)])
-        routes.count("GET /a/{id}", 3, [2 * 10**9, 10**9, 10**9, 1])
+        routes.count("GET /a/{id}", 3, [2 * 10**9, 10**9, 10**9, 1, 0])
 
         def seen(name):
             unit, [callback] = made[name]
@@ -255,11 +257,12 @@ def test_instruments() -> None:
         assert seen("cpythonplus.route.gil_wait") == ("s", [(1, route)])
         assert seen("cpythonplus.route.cpu") == ("s", [(1, route)])
         assert seen("cpythonplus.route.stalls") == ("{stall}", [(1, route)])
+        assert seen("cpythonplus.route.new_memory") == ("By", [(0, route)])
         assert seen("cpythonplus.gil.waits") == ("{wait}", [(7, None)])
         assert seen("cpythonplus.gil.wait") == ("s", [(2, None)])
         assert seen("cpythonplus.stalls") == ("{stall}", [(2, at)])
         assert seen("cpythonplus.stall") == ("s", [(1, at)])
-        assert len(made) == 9
+        assert len(made) == 10
         """
     )
 
@@ -293,10 +296,10 @@ def test_functions_in_pools_belong_to_the_request() -> None:
 
         scope = {"type": "http", "method": "GET", "path": "/x"}
         asyncio.run(routes.around(application, asgi=True)(scope, nothing, nothing))
-        assert routes.rows == {"GET /x": [1, 7, 0, 0, 0]}, routes.rows
+        assert routes.rows == {"GET /x": [1, 7, 0, 0, 0, 0]}, routes.rows
         with ThreadPoolExecutor() as pool:
             assert pool.submit(computes, 1).result() == 1
-        assert routes.rows == {"GET /x": [1, 7, 0, 0, 0]}, routes.rows
+        assert routes.rows == {"GET /x": [1, 7, 0, 0, 0, 0]}, routes.rows
         """
     )
     assert not hasattr(ThreadPoolExecutor.submit, "_of_routes")
@@ -304,7 +307,9 @@ def test_functions_in_pools_belong_to_the_request() -> None:
 
 @pytest.mark.skipif(FREE_THREADED, reason="there is no GIL to schedule")
 def test_what_a_thread_uses() -> None:
-    assert len(_native.gil_thread_use()) == 4
+    before = _native.gil_thread_use()
+    touched = bytearray(b"x") * 10_000_000
+    assert _native.gil_thread_use()[4] - before[4] >= 0.9 * len(touched)
     run_child(
         """
         import ctypes, threading, time
@@ -321,7 +326,7 @@ def test_what_a_thread_uses() -> None:
         before = _native.gil_thread_use()
         ctypes.PyDLL(None).usleep(200_000)
         time.sleep(0.2)
-        held, waited, cpu, stalls = (
+        held, waited, cpu, stalls, _ = (
             b - a for a, b in zip(before, _native.gil_thread_use())
         )
         over.append(1)

@@ -8,7 +8,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 static PyObject *
 gil_start(PyObject *module, PyObject *args)
@@ -301,6 +303,7 @@ gil_thread_use(PyObject *module, PyObject *ignored)
 {
     const struct plus_thread *self = plus_thread_if_known();
     struct timespec cpu = {0};
+    struct rusage usage = {0};
     uint64_t held_ns = 0, waited_ns = 0, stalls = 0;
 
     if (self != NULL) {
@@ -312,8 +315,11 @@ gil_thread_use(PyObject *module, PyObject *ignored)
         plus_control_unlock();
     }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-    return Py_BuildValue("(KKKK)", (unsigned long long)held_ns, (unsigned long long)waited_ns,
-                         (unsigned long long)plus_timespec_ns(&cpu), (unsigned long long)stalls);
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    uint64_t new_bytes = (uint64_t)usage.ru_minflt * (uint64_t)sysconf(_SC_PAGESIZE);
+    return Py_BuildValue("(KKKKK)", (unsigned long long)held_ns, (unsigned long long)waited_ns,
+                         (unsigned long long)plus_timespec_ns(&cpu), (unsigned long long)stalls,
+                         (unsigned long long)new_bytes);
 }
 
 static PyObject *

@@ -92,11 +92,13 @@ def gil_statistics() -> tuple[int, int]:
     return sum(each.count for each in waits), sum(each.total_ns for each in waits)
 
 
-def thread_use() -> Callable[[], tuple[int, int, int, int]]:
+def thread_use() -> Callable[[], tuple[int, int, int, int, int]]:
     """Return a function that tells what the calling thread has used so far.
 
-    That is, in nanoseconds: its time with the GIL, its waits for it, and its processor time; then
-    the number of its stalls. All but the processor time are 0 where the GIL is not scheduled.
+    That is, in nanoseconds: its time with the GIL, its waits for it, and its processor time; the
+    number of its stalls; and the bytes of the pages that the kernel gave it, since it touched them
+    for the first time or wrote to one that was shared (minor page faults, getrusage(2)). The time
+    with the GIL, the waits and the stalls are 0 where the GIL is not scheduled.
     """
     return _native.gil_thread_use
 

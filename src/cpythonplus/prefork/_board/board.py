@@ -153,10 +153,11 @@ class RouteRow(NamedTuple):
     waited_ns: int
     cpu_ns: int
     stalls: int
+    new_bytes: int
 
 
 _STALL_NUMBERS = 2  # times, total_ns
-_ROUTE_NUMBERS = 5
+_ROUTE_NUMBERS = 6
 
 
 @dataclass(frozen=True, slots=True)

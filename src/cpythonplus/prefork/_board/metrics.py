@@ -42,6 +42,11 @@ _OF_ROUTE: tuple[tuple[str, str, Callable[[RouteRow], float]], ...] = (
     ("gil_wait_seconds", "Time spent waiting for the GIL.", lambda row: row.waited_ns / _BILLION),
     ("cpu_seconds", "Processor time of threads.", lambda row: row.cpu_ns / _BILLION),
     ("stalls", "Times that others were blocked for long.", lambda row: row.stalls),
+    (
+        "new_memory_bytes",
+        "Pages of memory touched or copied for the first time.",
+        lambda row: row.new_bytes,
+    ),
 )
 _BACKLOG = 64
 _MOST_CLIENTS = 64

@@ -22,8 +22,8 @@ from cpythonplus._base.web.wsgi import around_wsgi
 from cpythonplus.prefork._board.board import RouteRow
 from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
 
-Use = tuple[int, int, int, int]
-"""A thread's use so far: ns with the GIL, waiting for it, of the processor; and its stalls."""
+Use = tuple[int, int, int, int, int]
+"""A thread's use so far: ns with the GIL, waiting for it, of the processor; stalls; new bytes."""
 _OTHERS = f"{OTHER} {OTHER}"
 
 
@@ -51,14 +51,15 @@ class Routes:
         row = self.rows.get(name)
         if row is None:
             name = name if len(self.rows) < MOST_LABELS else _OTHERS
-            row = self.rows.setdefault(name, [0] * 5)
-        held, waited, cpu, stalls = used
+            row = self.rows.setdefault(name, [0] * 6)
+        held, waited, cpu, stalls, new_bytes = used
         # Each is atomic; a loop would be none.
         row[0] += requests
         row[1] += held
         row[2] += waited
         row[3] += cpu
         row[4] += stalls
+        row[5] += new_bytes
 
     async def aiohttp(self, request: Any, handler: Callable[[Any], Awaitable[Any]]) -> Any:  # noqa: ANN401
         """Await an aiohttp handler, and count the request."""
@@ -76,7 +77,7 @@ class Routes:
         rows = [
             RouteRow(*labels(name), *[a - b for a, b in zip(row, before, strict=True)])
             for name, row in now.items()
-            if row != (before := self._taken.get(name, [0] * 5))
+            if row != (before := self._taken.get(name, [0] * 6))
         ]
         if rows:
             receive(rows)  # it may fail, and get all of it the next time
@@ -97,7 +98,7 @@ class Request:
     def __init__(self, routes: Routes, name: str) -> None:
         """Begin it, with a preliminary name."""
         self._routes, self._name = routes, name
-        self._used = [0, 0, 0, 0]
+        self._used = [0, 0, 0, 0, 0]
         self._ended = False
         routes.current.set(self)
 
@@ -113,16 +114,14 @@ class Request:
         step_ns: for how long it has kept its event loop. A step that was long because other threads
         had the GIL is no stall of its own.
         """
-        held, waited, cpu, stalls = [b - a for a, b in zip(before, self._routes.use(), strict=True)]
-        if 0 < self._routes.limit_ns <= step_ns - waited:
-            stalls = max(stalls, 1)
+        used = [b - a for a, b in zip(before, self._routes.use(), strict=True)]
+        if 0 < self._routes.limit_ns <= step_ns - used[1]:
+            used[3] = max(used[3], 1)
         if self._ended:
-            self._routes.count(self._name, 0, [held, waited, cpu, stalls])
+            self._routes.count(self._name, 0, used)
             return
-        self._used[0] += held
-        self._used[1] += waited
-        self._used[2] += cpu
-        self._used[3] += stalls
+        for place, each in enumerate(used):
+            self._used[place] += each
 
     def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         """Call a function in this thread, as a part of the request."""

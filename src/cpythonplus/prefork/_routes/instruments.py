@@ -17,6 +17,7 @@ _OF_ROUTE = (
     ("gil_wait", "s", "Time spent waiting for the GIL.", _S),
     ("cpu", "s", "Processor time of threads.", _S),
     ("stalls", "{stall}", "Times that others were blocked for long.", 1),
+    ("new_memory", "By", "Pages of memory touched or copied for the first time.", 1),
 )
 
 

@@ -201,7 +201,7 @@ semaphore_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     PyObject *standard = plus_standard_if_touched(op, semaphore(op)->dict, "__exit__");
 
     return standard != NULL ? plus_standard_call(standard, op, args, nargs, NULL)
-                            : semaphore_release(op, NULL, 0, NULL);
+                            : plus_none(release(semaphore(op), 1));
 }
 
 static PyObject *
