@@ -508,7 +508,7 @@ def end_tasklets() -> None:
         return
     # One that blocks in a finalizer has the collector wait for it, as a thread would.
     with contextlib.suppress(BaseException):  # what a killed one raises may come anywhere
-        # Not all objects are held for long: a thread's dict is among them, and its end ends its tasklets.
+        # All objects are not held for long: a thread's dict is one, and its end ends its tasklets.
         found = [each for each in gc.get_objects() if issubclass(type(each), tasklets.tasklet)]
         for each in found:
             if each is not tasklets.getcurrent():
