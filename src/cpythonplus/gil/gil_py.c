@@ -1,5 +1,6 @@
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/methods.h"
 #include "../_base/process/clock.h"
 #include "../_base/raise.h"
 #include "control.h"
@@ -66,12 +67,7 @@ gil_rehearse(PyObject *module, PyObject *callable)
     return PyBool_FromLong(rc == 0);
 }
 
-static PyObject *
-gil_stop(PyObject *module, PyObject *args)
-{
-    plus_control_stop();
-    Py_RETURN_NONE;
-}
+PLUS_DOES(gil_stop, plus_control_stop())
 
 static PyObject *
 gil_prove(PyObject *module, PyObject *args)
@@ -84,17 +80,8 @@ gil_prove(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-gil_proven(PyObject *module, PyObject *args)
-{
-    return PyBool_FromLong(plus_control_proven());
-}
-
-static PyObject *
-gil_active(PyObject *module, PyObject *args)
-{
-    return PyBool_FromLong(plus_hooks_level() == PLUS_HOOKS_RUN);
-}
+PLUS_RETURNS(gil_proven, PyBool_FromLong(plus_control_proven()))
+PLUS_RETURNS(gil_active, PyBool_FromLong(plus_hooks_level() == PLUS_HOOKS_RUN))
 
 /* ------------------------------------------------------------------------------------------------
  * Statistics: copied under the GIL's mutex, converted after it.

@@ -12,6 +12,7 @@
 
 #include "../core/task.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 
 #include <stddef.h>
@@ -198,11 +199,7 @@ local_setattro(PyObject *op, PyObject *name, PyObject *value)
     return turn_to_user(op) < 0 ? -1 : PyObject_GenericSetAttr(op, name, value);
 }
 
-static PyObject *
-local_dict(PyObject *op, void *ignored)
-{
-    return turn_to_user(op) < 0 ? NULL : Py_NewRef(self_of(op)->dict);
-}
+PLUS_GETS(local_dict, turn_to_user(self) < 0 ? NULL : Py_NewRef(self_of(self)->dict))
 
 static PyObject *
 local_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
