@@ -3,12 +3,12 @@
 #include "../_base/methods.h"
 #include "../_base/process/clock.h"
 #include "../_base/raise.h"
+#include "../_base/rows.h"
 #include "control.h"
 #include "rehearsal.h"
 #include "scheduler/sched.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 static PyObject *
@@ -236,14 +236,8 @@ brief_times(const struct plus_brief_histogram *h)
         if (h->buckets[i] == 0) {
             continue;
         }
-        PyObject *upper = PyLong_FromUnsignedLongLong(plus_brief_histogram_upper_ns(i));
-        PyObject *count = PyLong_FromUnsignedLong(h->buckets[i]);
-        if (upper == NULL || count == NULL || PyList_Append(result, upper) < 0 ||
-            PyList_Append(result, count) < 0) {
-            Py_CLEAR(result);
-        }
-        Py_XDECREF(upper);
-        Py_XDECREF(count);
+        plus_append_row(&result, PyLong_FromUnsignedLongLong(plus_brief_histogram_upper_ns(i)));
+        plus_append_row(&result, PyLong_FromUnsignedLong(h->buckets[i]));
     }
     return result;
 }
@@ -272,11 +266,7 @@ gil_threads(PyObject *module, PyObject *args)
     plus_control_unlock();
     PyObject *result = PyList_New(0);
     for (size_t i = 0; result != NULL && i < table.count; i++) {
-        PyObject *item = moment_tuple(&table.rows[i]);
-        if (item == NULL || PyList_Append(result, item) < 0) {
-            Py_CLEAR(result);
-        }
-        Py_XDECREF(item);
+        plus_append_row(&result, moment_tuple(&table.rows[i]));
     }
     free(table.rows);
     return result;

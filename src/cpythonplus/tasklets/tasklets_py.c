@@ -3,6 +3,7 @@
 
 #include "../_base/methods.h"
 #include "../_base/process/clock.h"
+#include "../_base/rows.h"
 #include "../threads/binding.h"
 #include "_dump/dump_signal.h"
 #include "_dump/report.h"
@@ -202,12 +203,7 @@ tasklets_getthreads(PyObject *module, PyObject *ignored)
     }
     for (struct plus_scheduler *sched = plus_schedulers; list != NULL && sched != NULL;
          sched = sched->next_scheduler) {
-        PyObject *ident = PyLong_FromUnsignedLong(plus_pystate_ident(sched->tstate));
-
-        if (ident == NULL || PyList_Append(list, ident) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(ident);
+        plus_append_row(&list, PyLong_FromUnsignedLong(plus_pystate_ident(sched->tstate)));
     }
     return list;
 }
