@@ -3,8 +3,6 @@
 
 #include "compat.h"
 
-#include <string.h>
-
 /* An entry of a method table, whose text begins with a signature for inspect.signature(); KW: with any flags. */
 #define PLUS_METHOD(name, function, flags, parameters, text)                                       \
     {name, function, flags, PyDoc_STR(name "(" parameters ")\n--\n\n" text)}

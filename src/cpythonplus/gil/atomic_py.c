@@ -46,8 +46,6 @@
 #include "control.h"
 #include "scheduler/sched.h"
 
-#include <stddef.h>
-
 #define DEFAULT_LIMIT_NS (UINT64_C(20) * PLUS_NS_PER_MS)
 #define MAX_FREE 16
 

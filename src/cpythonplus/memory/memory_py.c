@@ -2,7 +2,6 @@
 #include "binding.h"
 
 #include <frameobject.h>
-#include <stdlib.h>
 
 #include "../_base/methods.h"
 #include "../_base/raise.h"

@@ -1,8 +1,6 @@
 /* The binding of caches. */
 #include "../binding.h"
 
-#include <errno.h>
-
 #include "../../_base/memory/granules.h"
 #include "../../_base/methods.h"
 #include "../../_base/raise.h"
@@ -11,7 +9,6 @@
 #include "../../_interp/objects/gc_objects.h"
 #include "../_garbage/held.h"
 #include "fixed_costs.h"
-#include "free_lists.h"
 
 PLUS_RETURNS(memory_free_lists_text, plus_refuses_free_threaded() ? NULL : plus_free_lists_text())
 

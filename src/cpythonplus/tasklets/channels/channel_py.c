@@ -6,8 +6,6 @@
 #include "../core/bomb.h"
 #include "../core/pickle_calls.h"
 
-#include <stddef.h>
-
 static struct plus_channel *
 self_of(PyObject *op)
 {

@@ -9,8 +9,6 @@
 #include "../running/tasklet_py.h"
 
 #include <limits.h>
-#include <stddef.h>
-#include <string.h>
 
 static inline struct plus_task_lock *
 self_of(PyObject *op)

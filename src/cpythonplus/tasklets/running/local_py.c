@@ -15,8 +15,6 @@
 #include "../../_base/methods.h"
 #include "../../_base/raise.h"
 
-#include <stddef.h>
-
 struct local {
     PyObject_HEAD PyObject *dict; /* of the last user; borrowed from `values` */
     PyObject *user;               /* weak reference to that tasklet, or NULL */

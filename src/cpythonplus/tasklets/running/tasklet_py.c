@@ -16,8 +16,6 @@
 #include "context.h"
 #include "tasklet.h"
 
-#include <stddef.h>
-
 static struct plus_tasklet *
 self_of(PyObject *op)
 {

@@ -13,15 +13,12 @@
  * between 0.87 and 0.9, with one a twelfth.  And it only counts its threads, so none of them can leave, and a fork in
  * the middle of a wait makes it wait for threads that do not exist.
  */
-#include "barrier_py.h"
 
 #include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 #include "condition_py.h"
-
-#include <stddef.h>
 
 /* The message of the running version's Barrier. */
 #if PY_VERSION_HEX >= 0x030E0000

@@ -30,8 +30,6 @@
 #include "../statistics_py.h"
 #include "../waiting/foreign_lock.h"
 
-#include <stddef.h>
-
 static inline plus_condition_object *
 condition(PyObject *op)
 {

@@ -5,8 +5,6 @@
 #include "../arguments.h"
 #include "../statistics_py.h"
 
-#include <stddef.h>
-
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
     _Atomic bool flag; /* written under the condition's lock, read without it */

@@ -10,7 +10,6 @@
 #include "../statistics_py.h"
 
 #include <limits.h>
-#include <stddef.h>
 
 static inline struct plus_lock *
 inside(PyObject *op)

@@ -13,7 +13,6 @@
 #include "../statistics_py.h"
 
 #include <limits.h>
-#include <stddef.h>
 
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;

@@ -7,8 +7,6 @@
 #include "../arguments.h"
 #include "../statistics_py.h"
 
-#include <stddef.h>
-
 static inline plus_queue_object *
 queue_of(PyObject *op)
 {

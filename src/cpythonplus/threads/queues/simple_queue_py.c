@@ -21,9 +21,6 @@
 #include "../statistics_py.h"
 #include "../waiting/waiting.h"
 
-#include <stddef.h>
-#include <string.h>
-
 #define RING_MIN 8
 
 typedef struct {
