@@ -1,18 +1,13 @@
 """Common to the screens of `top` and `doctor watch`: single keys, and the end by a signal."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal
 import sys
 import termios
 import tty
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _KEYS = {
     b"\x1b[A": "up",

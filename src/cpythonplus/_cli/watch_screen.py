@@ -3,29 +3,23 @@
 Without a terminal, it prints one line for each look.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from time import sleep
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.live import Live
 
 from cpythonplus._base.text.visible import visible
 from cpythonplus._cli.screens import ended_by_signals, read_keys, single_keys
+from cpythonplus._doctor.agent.client import Client
 from cpythonplus._doctor.agent.finding import Unreachable
 from cpythonplus._doctor.agent.watched import Watched
 from cpythonplus._doctor.report.live import line, screen
 from cpythonplus._doctor.report.sections import lacks_something, losses
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cpythonplus._doctor.agent.client import Client
 
 
 def watch(
