@@ -20,14 +20,15 @@ __all__ = ["Place", "UnsupportedPlatform", "__version__"]
 
 
 def _on_demand(
-    module: "dict[str, Any]", homes: dict[str, str]
+    module: "dict[str, Any]", table: dict[str, str]
 ) -> "tuple[Callable[[str], Any], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a module whose names are loaded at their first use.
 
-    module: its globals. homes: where each name is, relative to the module's package where it begins
-    with a dot, as importlib has it; or the module that the name itself means.
+    module: its globals. table: the names, separated by blanks, by the module that has them or, for
+    a name of a module, is it. It is relative to the package if it begins with a dot.
     """
     own = module["__name__"]
+    homes = {name: home for home, names in table.items() for name in names.split()}
 
     def load(name: str) -> object:
         if name not in homes:
@@ -42,7 +43,7 @@ def _on_demand(
     return load, lambda: sorted({*module, *homes})
 
 
-_HOMES = {"Place": "._base.data", "UnsupportedPlatform": "._base.errors"}
+_HOMES = {"._base.data": "Place", "._base.errors": "UnsupportedPlatform"}
 _load, __dir__ = _on_demand(globals(), _HOMES)
 
 

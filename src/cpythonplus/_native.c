@@ -12,8 +12,6 @@
 #include "tasklets/binding.h"
 #include "threads/binding.h"
 
-#include <stddef.h>
-
 static int
 native_exec(PyObject *module)
 {

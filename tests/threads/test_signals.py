@@ -6,18 +6,6 @@ import pytest
 
 from tests.threads.programs import TIMED, WAITS, definitions, run
 
-# Those that a thread may wait for once more while it waits.
-NESTED = [
-    "Lock.acquire",
-    "Semaphore.acquire",
-    "Event.wait",
-    "Queue.get",
-    "Queue.put",
-    "Queue.join",
-    "SimpleQueue.get",
-    "get of a subclass",
-]
-
 
 @pytest.mark.parametrize("name", WAITS)
 def test_ctrl_c_ends_the_wait(name: str) -> None:
@@ -129,37 +117,6 @@ def test_a_handler_ends_the_wait_that_it_interrupted(name: str) -> None:
         result = block()
         assert result is not False, result
         helper.join()
-        """,
-        before=definitions(WAITS[name]),
-    )
-
-
-@pytest.mark.parametrize("name", NESTED)
-def test_a_handler_waits_for_the_same_thing(name: str) -> None:
-    run(
-        """
-        def alarm(*_):
-            try:
-                nested.append(block(0.002))
-            except (Empty, Full, TimeoutError):
-                nested.append(False)
-
-        def send():
-            until(lambda: waits(it) > before)
-            for i in range(3):
-                os.kill(os.getpid(), signal.SIGALRM)
-                until(lambda: len(nested) > i)
-            end()
-
-        signal.signal(signal.SIGALRM, alarm)
-        nested = []
-        begin()
-        before = waits(it)
-        helper = start(send)
-        result = block()
-        assert result is not False, result
-        helper.join()
-        assert nested == [False] * 3, nested
         """,
         before=definitions(WAITS[name]),
     )

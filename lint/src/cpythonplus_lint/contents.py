@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     AnyPath = str | os.PathLike[str]
 
-__all__ = ["MOST_BYTES", "contents", "opened"]
-
 MOST_BYTES = 64 << 20
 
 

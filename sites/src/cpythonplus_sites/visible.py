@@ -4,8 +4,6 @@ The names of a program's files, threads, classes and keys must neither move a cu
 title or colours, nor turn the direction of the text.
 """
 
-__all__ = ["visible", "visible_lines"]
-
 
 def visible(text: str) -> str:
     """Return text with unprintable characters replaced by their escapes: backslash n, u202e, ...

@@ -4,7 +4,13 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+/* Headers of C that nearly all files need. */
+#include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #if PY_VERSION_HEX < 0x030C0000 /* the earlier names */
 #define PyUnstable_Eval_RequestCodeExtraIndex _PyEval_RequestCodeExtraIndex

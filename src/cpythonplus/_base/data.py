@@ -8,6 +8,7 @@ from enum import Enum
 
 TYPE_CHECKING = False  # as in typing, whose import would add to the examined memory
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any
 
 
@@ -40,6 +41,12 @@ class Place:
         if not self.file:
             return "?"
         return f"{self.file}:{self.line}" if self.line else self.file
+
+
+def place_of(frame: FrameType) -> Place:
+    """Return the line that a frame executes."""
+    code = frame.f_code
+    return Place(code.co_filename, frame.f_lineno or 0, code.co_qualname)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401  # any field

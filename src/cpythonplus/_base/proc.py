@@ -31,6 +31,17 @@ def stat_fields(pid: int) -> list[bytes]:
     return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
 
 
+def mapping_fields(line: str) -> tuple[int, int, str, int, str, int, str]:
+    """Return the parts of a line of /proc/PID/maps or smaps.
+
+    Start, end, permissions, offset, device, inode and path; addresses and offset in bytes.
+    """
+    addresses, permissions, offset, device, inode, *path = line.split(maxsplit=5)
+    start, _, end = addresses.partition("-")
+    name = path[0] if path else ""
+    return int(start, 16), int(end, 16), permissions, int(offset, 16), device, int(inode), name
+
+
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of the process, with shared pages; 0 if it does not exist."""
     try:

@@ -11,7 +11,6 @@
  */
 #include "raise.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -13,19 +13,15 @@ An archive also has requests to other hosts, from which its page loads files.  O
 first entry's host are kept.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from cpythonplus._base.contents import contents
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _KEYS = frozenset({"path", "method", "headers", "cookies", "body", "weight"})
 _PATH = re.compile("/|https?://")

@@ -506,14 +506,7 @@ def top_option(default: str = "") -> Option:
 
 HELP_OPTION = Option("--help", "help", "show this message and exit")
 _OUTPUT = output_option("write the report to FILE instead of standard error")
-_JOB_SHARE = Option(
-    "--job-share",
-    "job_share",
-    JOB_SHARE_TEXT,
-    JOB_SHARE_SHAPE,
-    job_share,
-    float,
-)
+_JOB_SHARE = Option("--job-share", "job_share", JOB_SHARE_TEXT, JOB_SHARE_SHAPE, job_share, float)
 _POLICY = Option("--policy", "policy", POLICY_TEXT, POLICY_SHAPE, policy, policy_numbers)
 _DUMP_ON = Option(
     "--dump-on",

@@ -19,17 +19,17 @@ GROUPS = {
         "serve": "serve a WSGI or ASGI application with gunicorn, in workers that share memory",
     },
     "look into running programs": {
-        "top": "show what each thread of a process does, and who holds its GIL",
+        "top": "show what each thread of a process does, and who holds its GIL"
     },
     "examine memory": {
         "doctor": "show what uses a program's memory, and why it stays",
         "lint": "find code that creates reference cycles",
     },
     "measure": {
-        "compare": "run your program with and without cpythonplus, and report the differences",
+        "compare": "run your program with and without cpythonplus, and report the differences"
     },
     "look at the interpreter": {
-        "facts": "prove what is taken for granted of its private structures",
+        "facts": "prove what is taken for granted of its private structures"
     },
     "link offices": {
         "sites": "link the networks of several sites",

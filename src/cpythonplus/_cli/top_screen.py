@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import select
 import signal
-import sys
-import termios
 import time
-import tty
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -17,28 +11,12 @@ from rich.live import Live
 from rich.text import Text
 
 from cpythonplus._base.text.visible import visible
+from cpythonplus._cli.screens import ended_by_signals, read_keys, single_keys
 from cpythonplus._doctor.top import tables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from cpythonplus._doctor.top.looking import ProcessRow, ThreadRow, Top
 
-_KEYS = {
-    b"\x1b[A": "up",
-    b"\x1b[B": "down",
-    b"\x1bOA": "up",
-    b"\x1bOB": "down",
-    b"\x1b[5~": "page up",
-    b"\x1b[6~": "page down",
-    b"\x1b": "escape",
-    b"\r": "enter",
-    b"\n": "enter",
-    b"\x7f": "backspace",
-    b"\x08": "backspace",
-    b"\x04": "q",
-}
-_LONGEST_KEY = max(map(len, _KEYS))
 _HELP = "q quit  s sort  r reverse  / filter  Enter stack  a tasks  g GIL  space hold  Esc back"
 _STEPS = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -20, "page down": 20}
 _ACTIONS = {
@@ -53,14 +31,6 @@ _ACTIONS = {
 }
 """The methods of the screen that keys call."""
 _STYLES = {"has the GIL": "green", "awaits the GIL": "yellow", "Lock of": "red"}
-
-
-class _Terminated(BaseException):
-    """SIGTERM has come: the terminal is restored first."""
-
-
-def _raise_terminated(*_: object) -> None:
-    raise _Terminated
 
 
 class Screen:
@@ -84,27 +54,23 @@ class Screen:
     def show(self) -> int:
         """Show the processes until `q`, Ctrl-C or the end of the first one; returns the status."""
         console = Console(highlight=False)
-        before = signal.signal(signal.SIGTERM, _raise_terminated)
-        terminated, rows = False, self._top.rows()
-        try:
-            with _cbreak(), Live(console=console, auto_refresh=False, screen=True) as live:
-                while not self._top.first.is_over:
-                    live.update(self.picture(rows, console.width, console.height), refresh=True)
-                    keys = _read_keys(self._interval_s)
-                    if not all(map(self.obey, keys)):
-                        break
-                    if not keys:  # a key shows at once, and counts nothing anew
-                        self._top.find_children()
-                        rows = self._held or self._top.rows()
-        except KeyboardInterrupt:
-            pass
-        except _Terminated:
-            terminated = True
-        finally:
-            signal.signal(signal.SIGTERM, before)
-            self._leave_view()
-        if terminated:
-            signal.raise_signal(signal.SIGTERM)
+        rows = self._top.rows()
+        with ended_by_signals() as again:
+            try:
+                with single_keys(), Live(console=console, auto_refresh=False, screen=True) as live:
+                    while not self._top.first.is_over:
+                        picture = self.picture(rows, console.width, console.height)
+                        live.update(picture, refresh=True)
+                        keys = read_keys(self._interval_s)
+                        if not all(map(self.obey, keys)):
+                            break
+                        if not keys:  # a key shows at once, and counts nothing anew
+                            self._top.find_children()
+                            rows = self._held or self._top.rows()
+            finally:
+                self._leave_view()
+        for signum in again:
+            signal.raise_signal(signum)
         if self._top.first.is_over:
             print(visible(self._top.first.problem))
         return 0
@@ -263,33 +229,3 @@ class Screen:
 
 def _key(row: ThreadRow) -> tuple[int, int]:
     return row.pid, row.ident or row.native_id
-
-
-@contextmanager
-def _cbreak() -> Iterator[None]:
-    """Let each key be read when it is pressed, and be shown by nobody."""
-    saved = termios.tcgetattr(sys.stdin)
-    try:
-        tty.setcbreak(sys.stdin)
-        yield
-    finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, saved)
-
-
-def _read_keys(wait_s: float) -> list[str]:
-    """Return the keys that were pressed; waits so many seconds for the first one."""
-    try:
-        ready = select.select([sys.stdin], [], [], wait_s)[0]
-    except InterruptedError:  # the terminal's size has changed
-        return []
-    if not ready:
-        return []
-    data = os.read(sys.stdin.fileno(), 1024)
-    if not data:  # the terminal is gone
-        return ["q"]
-    keys: list[str] = []
-    while data:
-        known = next((data[:n] for n in range(_LONGEST_KEY, 0, -1) if data[:n] in _KEYS), data[:1])
-        keys.append(_KEYS.get(known, known.decode(errors="replace")))
-        data = data[len(known) :]
-    return keys

@@ -1,7 +1,5 @@
 """The rounds of a comparison: both sides in turn, in alternating order."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass

@@ -17,8 +17,6 @@ It runs in a process of its own, `python -m cpythonplus._compare.generator SETTI
 GIL is neither the server's nor the measuring process's. It writes its `Load` as a line of JSON.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """A run of a program that ends by itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from cpythonplus._compare.processes import PeakMemory, started

@@ -1,7 +1,5 @@
 """The load on a server: the requests, their results, and the process that makes them."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

@@ -8,14 +8,7 @@ from collections.abc import Sequence
 from html import escape
 
 from cpythonplus._compare.comparison import Comparison, Row
-from cpythonplus._compare.report import (
-    cells,
-    conditions,
-    legend,
-    machine,
-    verdict,
-    warnings,
-)
+from cpythonplus._compare.report import cells, conditions, legend, machine, verdict, warnings
 from cpythonplus._compare.samples import CURVE
 from cpythonplus._compare.sides import SIDES
 

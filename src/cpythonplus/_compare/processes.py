@@ -1,7 +1,5 @@
 """Starts a program in a session of its own, measures it, and makes sure that it ends."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """A comparison as text, and its verdict in one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """The result of one run of one side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

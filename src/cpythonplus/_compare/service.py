@@ -1,7 +1,5 @@
 """A run of a server: it is started, loaded in two ways, and asked to end."""
 
-from __future__ import annotations
-
 import http.client
 import ipaddress
 import socket

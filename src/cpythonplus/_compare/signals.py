@@ -5,8 +5,6 @@ a second Ctrl-C while the child is being ended. Rejected: blocking the signals, 
 inherits the mask.
 """
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager

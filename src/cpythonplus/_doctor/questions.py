@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from cpythonplus._base.reading import Part
     from cpythonplus._base.text.tables import Layout
 
-__all__ = ["EXAMINATIONS", "Examination", "asked", "register", "taken"]
-
 _EVERYWHERE = ("run", "pid", "watch")
 
 

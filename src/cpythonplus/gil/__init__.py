@@ -40,21 +40,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AtomicStatistics": "._stats",
-    "ClassStatistics": "._stats",
-    "OverlongSection": "._sections",
-    "Policy": "._policy",
-    "Stall": "._stalls",
-    "Statistics": "._stats",
-    "ThreadStatistics": "._stats",
-    "Times": "._stats",
-    "active": "._control",
-    "atomic": "._sections",
-    "install": "._control",
-    "reset_statistics": "._control",
-    "stalls": "._stalls",
-    "statistics": "._control",
-    "uninstall": "._control",
+    "._control": "active install reset_statistics statistics uninstall",
+    "._policy": "Policy",
+    "._sections": "OverlongSection atomic",
+    "._stalls": "Stall stalls",
+    "._stats": "AtomicStatistics ClassStatistics Statistics ThreadStatistics Times",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

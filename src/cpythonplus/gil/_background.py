@@ -14,8 +14,6 @@ from time import monotonic, sleep
 
 from cpythonplus import _native
 
-__all__ = ["Background", "write"]
-
 _JOIN_S = 1.0
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from cpythonplus.gil._policy import Policy
     from cpythonplus.gil._stats import Statistics
 
-__all__ = ["active", "install", "install_numbers", "reset_statistics", "statistics", "uninstall"]
-
 # A thread that asks for the GIL gets it within one bytecode; the limit is for machines that stall.
 _PROOF_LIMIT_S = 20.0
 

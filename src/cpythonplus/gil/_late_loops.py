@@ -8,17 +8,15 @@ A callback that keeps the GIL keeps it from this thread as well, and is a stall 
 import sys
 from _thread import get_ident, get_native_id
 from collections import Counter
-from collections.abc import Iterator
 from time import monotonic_ns, time
 from types import FrameType
 from typing import Any
 
-from cpythonplus._base.data import Place
+from cpythonplus._base.data import Place, place_of
 from cpythonplus._base.replacing import when_loaded
+from cpythonplus._base.stacks import outwards
 from cpythonplus.gil._background import Background
 from cpythonplus.gil._stalls import Stall, note, thread_names
-
-__all__ = ["LateLoops"]
 
 _TURNS_A_LIMIT = 4
 _FRAMES = 24
@@ -157,15 +155,9 @@ def _is(frame: FrameType, which: tuple[str, str]) -> bool:
     return code.co_qualname == which[1] and code.co_filename.endswith(f"asyncio/{which[0]}")
 
 
-def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
-
-
 def _loop_of(frame: FrameType) -> Any:  # noqa: ANN401
     """Return the loop that this thread runs, or None; loops in C are found by their Runner."""
-    for each in _outwards(frame):
+    for each in outwards(frame):
         if _is(each, _RUN_FOREVER):
             return each.f_locals.get("self")
         if _is(each, _RUNNER):
@@ -181,11 +173,10 @@ def _is_idle(frame: FrameType) -> bool:
 def _inside(frame: FrameType) -> tuple[Place, ...]:
     """Return the frames of the callback, outermost first; () between two callbacks."""
     found: list[Place] = []
-    for each in _outwards(frame):
+    for each in outwards(frame):
         if _is(each, _HANDLE) or _is(each, _RUNNER):
             return tuple(reversed(found[:_FRAMES]))
         if _is(each, _RUN_FOREVER):
             break
-        code = each.f_code
-        found.append(Place(code.co_filename, each.f_lineno or 0, code.co_qualname))
+        found.append(place_of(each))
     return ()

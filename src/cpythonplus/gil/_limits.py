@@ -8,8 +8,6 @@ TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["LIMITS", "SHARE", "Limit", "checked", "read", "read_share", "written"]
-
 SHARE = "batch_share"
 
 
@@ -19,12 +17,7 @@ class Limit:
     __slots__ = ("default", "greatest", "least", "name", "purpose")
 
     def __init__(
-        self,
-        name: str,
-        default: float,
-        least: float,
-        greatest: float,
-        purpose: str,
+        self, name: str, default: float, least: float, greatest: float, purpose: str
     ) -> None:
         self.name = name
         self.default = default

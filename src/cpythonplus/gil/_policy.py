@@ -4,8 +4,6 @@ from dataclasses import astuple, dataclass
 
 from cpythonplus.gil._limits import LIMITS, checked
 
-__all__ = ["Policy"]
-
 _DEFAULT = {limit.name: limit.default for limit in LIMITS}
 
 

@@ -7,7 +7,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, overload
 
 from cpythonplus._base.errors import UnsupportedPlatform
@@ -131,12 +130,7 @@ class LockSection:
         self._atomic.enter()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        where: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, value: object, where: object) -> None:
         self._atomic.leave()
 
 

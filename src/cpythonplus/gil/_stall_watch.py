@@ -17,8 +17,6 @@ from cpythonplus.gil._background import Background, write
 from cpythonplus.gil._late_loops import LateLoops
 from cpythonplus.gil._stalls import Stall, forget, take, untold
 
-__all__ = ["LASTING_S", "LIMIT_MS", "count_stalls", "watch_stalls"]
-
 LIMIT_MS = 100
 LASTING_S = 10.0
 _TURN_S = 1.0

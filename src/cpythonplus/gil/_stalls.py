@@ -9,8 +9,6 @@ from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
 from cpythonplus._base.text.sizes import duration
 
-__all__ = ["Stall", "forget", "lately", "note", "stalls", "take", "thread_names", "untold"]
-
 _KEPT = 1000
 _kept: "deque[Stall]" = deque(maxlen=_KEPT)
 untold: "deque[Stall]" = deque(maxlen=_KEPT)

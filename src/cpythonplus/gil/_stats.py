@@ -6,17 +6,6 @@ from typing import Literal
 
 from cpythonplus._base.data import Data
 
-__all__ = [
-    "AtomicStatistics",
-    "ClassStatistics",
-    "RawMoment",
-    "RawStatistics",
-    "Statistics",
-    "ThreadStatistics",
-    "Times",
-    "collect",
-]
-
 ThreadClass = Literal["interactive", "batch"]
 RawTimes = tuple[int, int, int, int, int]
 RawThread = tuple[int, int, int, int, int, int, int, int]

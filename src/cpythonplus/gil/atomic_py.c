@@ -40,12 +40,11 @@
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/methods.h"
 #include "../_base/process/clock.h"
 #include "../_base/raise.h"
 #include "control.h"
 #include "scheduler/sched.h"
-
-#include <stddef.h>
 
 #define DEFAULT_LIMIT_NS (UINT64_C(20) * PLUS_NS_PER_MS)
 #define MAX_FREE 16
@@ -524,18 +523,6 @@ entry_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-PyDoc_STRVAR(enter_doc,
-             "enter($self, /)\n--\n\n"
-             "Begin an atomic section of this thread.  Sections nest.\n\n"
-             "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held.");
-
-PyDoc_STRVAR(leave_doc, "leave($self, /)\n--\n\n"
-                        "End the innermost atomic section of this thread that enter() began.\n\n"
-                        "Raises RuntimeError when this thread is not inside one.");
-
-PyDoc_STRVAR(inside_doc, "inside($self, /)\n--\n\n"
-                         "Return whether this thread is inside an atomic section.");
-
 PyDoc_STRVAR(configure_doc,
              "configure($self, /, *, limit_ms=20.0, report=None)\n--\n\n"
              "Set when a section counts as overlong, and what is called then.\n\n"
@@ -556,9 +543,14 @@ PyDoc_STRVAR(entry_doc,
              "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held.");
 
 static PyMethodDef entry_methods[] = {
-    {"enter", entry_enter, METH_NOARGS, enter_doc},
-    {"leave", entry_leave, METH_NOARGS, leave_doc},
-    {"inside", entry_inside, METH_NOARGS, inside_doc},
+    PLUS_METHOD("enter", entry_enter, METH_NOARGS, "$self, /",
+                "Begin an atomic section of this thread.  Sections nest.\n\n"
+                "Raises UnsupportedPlatform, with the reason, where the GIL cannot be held."),
+    PLUS_METHOD("leave", entry_leave, METH_NOARGS, "$self, /",
+                "End the innermost atomic section of this thread that enter() began.\n\n"
+                "Raises RuntimeError when this thread is not inside one."),
+    PLUS_METHOD("inside", entry_inside, METH_NOARGS, "$self, /",
+                "Return whether this thread is inside an atomic section."),
     {"configure", (PyCFunction)(void (*)(void))entry_configure, METH_VARARGS | METH_KEYWORDS,
      configure_doc},
     {"_setup", entry_setup, METH_VARARGS, NULL},

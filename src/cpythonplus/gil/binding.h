@@ -3,8 +3,6 @@
 
 #include "../_base/compat.h"
 
-#include <stdbool.h>
-
 extern PyMethodDef plus_gil_methods[];
 
 extern PyMethodDef plus_stalls_methods[];

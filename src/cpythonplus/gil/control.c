@@ -39,10 +39,7 @@
 #include "scheduler/sched.h"
 #include "scheduler/slots.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A probe that takes longer has met an interpreter that works differently.  A loaded machine or a container's quota
  * can keep its thread from running for some seconds. */

@@ -1,13 +1,14 @@
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/methods.h"
 #include "../_base/process/clock.h"
 #include "../_base/raise.h"
+#include "../_base/rows.h"
 #include "control.h"
 #include "rehearsal.h"
 #include "scheduler/sched.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,12 +69,7 @@ gil_rehearse(PyObject *module, PyObject *callable)
     return PyBool_FromLong(rc == 0);
 }
 
-static PyObject *
-gil_stop(PyObject *module, PyObject *args)
-{
-    plus_control_stop();
-    Py_RETURN_NONE;
-}
+PLUS_DOES(gil_stop, plus_control_stop())
 
 static PyObject *
 gil_prove(PyObject *module, PyObject *args)
@@ -86,17 +82,8 @@ gil_prove(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-gil_proven(PyObject *module, PyObject *args)
-{
-    return PyBool_FromLong(plus_control_proven());
-}
-
-static PyObject *
-gil_active(PyObject *module, PyObject *args)
-{
-    return PyBool_FromLong(plus_hooks_level() == PLUS_HOOKS_RUN);
-}
+PLUS_RETURNS(gil_proven, PyBool_FromLong(plus_control_proven()))
+PLUS_RETURNS(gil_active, PyBool_FromLong(plus_hooks_level() == PLUS_HOOKS_RUN))
 
 /* ------------------------------------------------------------------------------------------------
  * Statistics: copied under the GIL's mutex, converted after it.
@@ -251,14 +238,8 @@ brief_times(const struct plus_brief_histogram *h)
         if (h->buckets[i] == 0) {
             continue;
         }
-        PyObject *upper = PyLong_FromUnsignedLongLong(plus_brief_histogram_upper_ns(i));
-        PyObject *count = PyLong_FromUnsignedLong(h->buckets[i]);
-        if (upper == NULL || count == NULL || PyList_Append(result, upper) < 0 ||
-            PyList_Append(result, count) < 0) {
-            Py_CLEAR(result);
-        }
-        Py_XDECREF(upper);
-        Py_XDECREF(count);
+        plus_append_row(&result, PyLong_FromUnsignedLongLong(plus_brief_histogram_upper_ns(i)));
+        plus_append_row(&result, PyLong_FromUnsignedLong(h->buckets[i]));
     }
     return result;
 }
@@ -287,11 +268,7 @@ gil_threads(PyObject *module, PyObject *args)
     plus_control_unlock();
     PyObject *result = PyList_New(0);
     for (size_t i = 0; result != NULL && i < table.count; i++) {
-        PyObject *item = moment_tuple(&table.rows[i]);
-        if (item == NULL || PyList_Append(result, item) < 0) {
-            Py_CLEAR(result);
-        }
-        Py_XDECREF(item);
+        plus_append_row(&result, moment_tuple(&table.rows[i]));
     }
     free(table.rows);
     return result;

@@ -21,14 +21,13 @@
 #include "../_base/process/clock.h"
 #include "../_base/process/fork.h"
 #include "../_base/raise.h"
+#include "../_base/rows.h"
 #include "../_interp/facts/facts.h"
 #include "../_interp/frames/frames.h"
 #include "control.h"
 #include "scheduler/sched.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define RECORDS 128u
@@ -457,11 +456,7 @@ gil_take_stalls(PyObject *module, PyObject *ignored)
     uint64_t now = plus_now_ns();
     list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < count; i++) {
-        PyObject *item = stall_of(&taken[i], now);
-        if (item == NULL || PyList_Append(list, item) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(item);
+        plus_append_row(&list, stall_of(&taken[i], now));
     }
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < taken[i].frames; j++) {

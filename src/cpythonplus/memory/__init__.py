@@ -26,13 +26,7 @@ if TYPE_CHECKING:
         Referrers,
         census,
     )
-    from cpythonplus.memory._dicts import (
-        Gain,
-        KeySharing,
-        LostSharing,
-        Oversized,
-        key_sharing,
-    )
+    from cpythonplus.memory._dicts import Gain, KeySharing, LostSharing, Oversized, key_sharing
     from cpythonplus.memory._garbage.weakrefs import clear_weakrefs
     from cpythonplus.memory._owners.looking import growth, owners
     from cpythonplus.memory._owners.model import (
@@ -44,14 +38,7 @@ if TYPE_CHECKING:
         PartGrown,
         Where,
     )
-    from cpythonplus.memory._resident import (
-        Advice,
-        Arenas,
-        Pin,
-        Resident,
-        ResidentPart,
-        resident,
-    )
+    from cpythonplus.memory._resident import Advice, Arenas, Pin, Resident, ResidentPart, resident
     from cpythonplus.memory._subprocesses import ChildEndedError, in_subprocess
     from cpythonplus.memory._trim import Trimmed, TrimStep, trim
 
@@ -114,61 +101,30 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Advice": "._resident",
-    "Arenas": "._resident",
-    "Attributed": "._attribution.model",
-    "AttributedRow": "._attribution.model",
-    "Cache": "._caches",
-    "Caches": "._caches",
-    "Census": "._census",
-    "CensusRow": "._census",
-    "ChildEndedError": "._subprocesses",
-    "ClassKept": "._owners.model",
-    "Counted": "._owners.model",
-    "CompactDict": "cpythonplus._compact.dict",
-    "Difference": "._census",
-    "FixedCost": "._caches",
-    "Gain": "._dicts",
-    "Growth": "._owners.model",
-    "KeySharing": "._dicts",
-    "LostSharing": "._dicts",
-    "Oversized": "._dicts",
-    "Owner": "._owners.model",
-    "Owners": "._owners.model",
-    "PartGrown": "._owners.model",
-    "Pin": "._resident",
-    "PathStep": "._census",
-    "Record": "cpythonplus._compact.record",
-    "ReferencePath": "._census",
-    "Referrer": "._census",
-    "Referrers": "._census",
-    "Resident": "._resident",
-    "ResidentPart": "._resident",
-    "TrimStep": "._trim",
-    "Trimmed": "._trim",
-    "Where": "._owners.model",
-    "allocators": ".allocators",
-    "attribute": "._attribution.spans",
-    "attribute_asgi": "._attribution.asgi",
-    "attribute_celery": "._attribution.celery",
-    "attribute_dask": "._attribution.dask",
-    "attribute_wsgi": "._attribution.wsgi",
-    "attributed": "._attribution.asking",
-    "caches": "._caches",
-    "census": "._census",
-    "clear_weakrefs": "._garbage.weakrefs",
-    "closures": ".closures",
-    "cycles": ".cycles",
-    "exceptions": ".exceptions",
-    "growth": "._owners.looking",
-    "in_subprocess": "._subprocesses",
-    "key_sharing": "._dicts",
-    "owners": "._owners.looking",
-    "report": ".report",
-    "resident": "._resident",
-    "share_keys": "cpythonplus._compact.shared_keys",
-    "shared_dict": "cpythonplus._compact.shared_keys",
-    "trim": "._trim",
+    "._attribution.asgi": "attribute_asgi",
+    "._attribution.asking": "attributed",
+    "._attribution.celery": "attribute_celery",
+    "._attribution.dask": "attribute_dask",
+    "._attribution.model": "Attributed AttributedRow",
+    "._attribution.spans": "attribute",
+    "._attribution.wsgi": "attribute_wsgi",
+    "._caches": "Cache Caches FixedCost caches",
+    "._census": "Census CensusRow Difference PathStep ReferencePath Referrer Referrers census",
+    "._dicts": "Gain KeySharing LostSharing Oversized key_sharing",
+    "._garbage.weakrefs": "clear_weakrefs",
+    "._owners.looking": "growth owners",
+    "._owners.model": "ClassKept Counted Growth Owner Owners PartGrown Where",
+    "._resident": "Advice Arenas Pin Resident ResidentPart resident",
+    "._subprocesses": "ChildEndedError in_subprocess",
+    "._trim": "TrimStep Trimmed trim",
+    ".allocators": "allocators",
+    ".closures": "closures",
+    ".cycles": "cycles",
+    ".exceptions": "exceptions",
+    ".report": "report",
+    "cpythonplus._compact.dict": "CompactDict",
+    "cpythonplus._compact.record": "Record",
+    "cpythonplus._compact.shared_keys": "share_keys shared_dict",
 }
 if not TYPE_CHECKING:  # unknown names are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -4,8 +4,6 @@ from typing import Any, ClassVar
 
 from cpythonplus._base.data import Data
 
-__all__ = ["Examined"]
-
 
 class Examined(Data):
     """Data of one examination, which print themselves as its part of a report."""

@@ -39,9 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="only cycles that are closed in these packages or modules count (default: all)",
     )
     group.addoption(
-        "--no-cycles-baseline",
-        metavar="FILE",
-        help="causes that are known: they fail no test",
+        "--no-cycles-baseline", metavar="FILE", help="causes that are known: they fail no test"
     )
     group.addoption(
         "--no-cycles-write-baseline",

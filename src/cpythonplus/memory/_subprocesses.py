@@ -26,8 +26,6 @@ from multiprocessing.process import BaseProcess
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-__all__ = ["ChildEndedError", "in_subprocess"]
-
 _T = TypeVar("_T")
 
 _GRACE_S = 10.0

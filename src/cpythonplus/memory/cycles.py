@@ -10,13 +10,8 @@ if TYPE_CHECKING:
 __all__ = ["Cause", "Cycle", "Hoard", "Kind", "Report", "Watch", "watch"]
 
 _HOMES = {
-    "Cause": "._cycles.report",
-    "Cycle": "._cycles.report",
-    "Hoard": "._cycles.report",
-    "Kind": "._cycles.report",
-    "Report": "._cycles.report",
-    "Watch": "._cycles.watching",
-    "watch": "._cycles.watching",
+    "._cycles.report": "Cause Cycle Hoard Kind Report",
+    "._cycles.watching": "Watch watch",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
+from cpythonplus._base.stacks import outwards
 from cpythonplus._native import reraise
 
 __all__ = ["Outcome", "catch", "detach", "drop", "reraise"]
@@ -189,7 +190,7 @@ def frames(e: BaseException) -> list[FrameType]:
 
 def _separated(e: BaseException) -> list[BaseException]:
     """Return the chain without exceptions that may still be handled, and cut the links to these."""
-    running = {id(frame) for frame in _callers()}
+    running = {id(frame) for frame in outwards(sys._getframe())}  # noqa: SLF001 - no other way
     left = {
         id(one)
         for one in chain(e)
@@ -201,13 +202,6 @@ def _separated(e: BaseException) -> list[BaseException]:
                 link.__set__(one, None)
     # Members of a group cannot be removed from it.
     return [one for one in chain(e) if id(one) not in left]
-
-
-def _callers() -> Iterable[FrameType]:
-    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - there is no other way
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _may_be_handled(traceback: TracebackType | None, running: set[int]) -> bool:

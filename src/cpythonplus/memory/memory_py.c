@@ -2,8 +2,8 @@
 #include "binding.h"
 
 #include <frameobject.h>
-#include <stdlib.h>
 
+#include "../_base/methods.h"
 #include "../_base/raise.h"
 #include "../_heap/graph.h"
 #include "../_interp/frames/frame_variables.h"
@@ -285,11 +285,7 @@ memory_clear_garbage(PyObject *module, PyObject *args)
     return status < 0 ? NULL : PyBool_FromLong(status);
 }
 
-static PyObject *
-memory_guarded(PyObject *module, PyObject *callable)
-{
-    return plus_guarded(callable);
-}
+PLUS_RETURNS(memory_guarded, plus_guarded(arg))
 
 /* ---- exceptions that live ------------------------------------------------------------------------ */
 
@@ -386,11 +382,7 @@ memory_frame_variables(PyObject *module, PyObject *frame)
     return plus_frame_variables(frame);
 }
 
-static PyObject *
-memory_object_bytes(PyObject *module, PyObject *op)
-{
-    return PyLong_FromSsize_t(plus_object_bytes(op));
-}
+PLUS_RETURNS(memory_object_bytes, PyLong_FromSsize_t(plus_object_bytes(arg)))
 
 static PyObject *
 memory_refuse_free_threaded(PyObject *module, PyObject *unused)

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 __all__ = ["page", "report_text", "write_page"]
 
 _HOMES = {
-    "page": "cpythonplus._doctor.report.page",
-    "report_text": "cpythonplus._doctor.report.text",
-    "write_page": "cpythonplus._doctor.report.page",
+    "cpythonplus._doctor.report.page": "page write_page",
+    "cpythonplus._doctor.report.text": "report_text",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

@@ -1,13 +1,9 @@
 """Telling the kind of a web application or of a worker without calling it."""
 
-from __future__ import annotations
-
 import inspect
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any
 
 
 def is_asgi(application: object) -> bool:

@@ -327,9 +327,7 @@ class Options:
         default=0,
     )
     immortal: bool = _option(
-        "Make objects that exist before the fork immortal.",
-        _switch,
-        default=True,
+        "Make objects that exist before the fork immortal.", _switch, default=True
     )
     fill_pools: bool = _option(
         "Fill half-used memory pools before the fork.", _switch, default=True

@@ -105,10 +105,7 @@ class Worker(AsyncWorker):
         tasklet(super().handle_usr1)(sig, frame)
 
     def _tell(
-        self,
-        kind: type[BaseException],
-        error: BaseException,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException], error: BaseException, traceback: TracebackType | None
     ) -> None:
         try:
             if not issubclass(kind, Exception):

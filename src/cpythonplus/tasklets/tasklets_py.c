@@ -3,6 +3,7 @@
 
 #include "../_base/methods.h"
 #include "../_base/process/clock.h"
+#include "../_base/rows.h"
 #include "../threads/binding.h"
 #include "_dump/dump_signal.h"
 #include "_dump/report.h"
@@ -145,17 +146,9 @@ tasklets_get_ident(PyObject *module, PyObject *ignored)
                : PyLong_FromVoidPtr(sched->running);
 }
 
-static PyObject *
-tasklets_has_scheduler(PyObject *module, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_scheduler_own != NULL);
-}
-
-static PyObject *
-tasklets_getcurrentid(PyObject *module, PyObject *ignored)
-{
-    return plus_scheduler_get() != NULL ? tasklets_get_ident(module, NULL) : NULL;
-}
+PLUS_RETURNS(tasklets_has_scheduler, PyBool_FromLong(plus_scheduler_own != NULL))
+PLUS_RETURNS(tasklets_getcurrentid,
+             plus_scheduler_get() != NULL ? tasklets_get_ident(self, NULL) : NULL)
 
 /* Called in the child of a fork: makes a tasklet that was a thread in the parent never go on. */
 static PyObject *
@@ -210,12 +203,7 @@ tasklets_getthreads(PyObject *module, PyObject *ignored)
     }
     for (struct plus_scheduler *sched = plus_schedulers; list != NULL && sched != NULL;
          sched = sched->next_scheduler) {
-        PyObject *ident = PyLong_FromUnsignedLong(plus_pystate_ident(sched->tstate));
-
-        if (ident == NULL || PyList_Append(list, ident) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(ident);
+        plus_append_row(&list, PyLong_FromUnsignedLong(plus_pystate_ident(sched->tstate)));
     }
     return list;
 }
@@ -358,26 +346,9 @@ tasklets_trim_stacks(PyObject *module, PyObject *args, PyObject *kwargs)
     return PyLong_FromSize_t(cooled);
 }
 
-static PyObject *
-tasklets_kill_all(PyObject *module, PyObject *ignored)
-{
-    plus_schedulers_end();
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-tasklets_before_fork(PyObject *module, PyObject *ignored)
-{
-    plus_deadline_before_fork();
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-tasklets_after_fork_parent(PyObject *module, PyObject *ignored)
-{
-    plus_deadline_after_fork_parent();
-    Py_RETURN_NONE;
-}
+PLUS_DOES(tasklets_kill_all, plus_schedulers_end())
+PLUS_DOES(tasklets_before_fork, plus_deadline_before_fork())
+PLUS_DOES(tasklets_after_fork_parent, plus_deadline_after_fork_parent())
 
 static PyObject *
 tasklets_after_fork(PyObject *module, PyObject *ignored)
@@ -404,12 +375,7 @@ tasklets_event_changes(PyObject *module, PyObject *args)
     return PyLong_FromUnsignedLongLong(plus_interrupts_changes(pretended));
 }
 
-static PyObject *
-tasklets_stop_deadlines(PyObject *module, PyObject *ignored)
-{
-    plus_deadline_stop();
-    Py_RETURN_NONE;
-}
+PLUS_DOES(tasklets_stop_deadlines, plus_deadline_stop())
 
 /* NULL, or the reason why this processor or interpreter cannot have tasklets.  Checked at each start. */
 static const char *
@@ -445,19 +411,8 @@ tasklets_refusal(PyObject *module, PyObject *ignored)
     return refusal != NULL ? PyUnicode_FromString(refusal) : Py_NewRef(Py_None);
 }
 
-static PyObject *
-tasklets_fence_greenlets(PyObject *module, PyObject *ignored)
-{
-    plus_fence_greenlets();
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-tasklets_decline_sigsegv(PyObject *module, PyObject *ignored)
-{
-    plus_overflow_decline();
-    Py_RETURN_NONE;
-}
+PLUS_DOES(tasklets_fence_greenlets, plus_fence_greenlets())
+PLUS_DOES(tasklets_decline_sigsegv, plus_overflow_decline())
 
 /* ---- dumps ------------------------------------------------------------------------------------ */
 
@@ -497,19 +452,8 @@ tasklets_dump_off(PyObject *module, PyObject *args)
     return PyBool_FromLong(plus_dump_signal_off(signum));
 }
 
-static PyObject *
-tasklets_dump_pause(PyObject *module, PyObject *ignored)
-{
-    plus_dump_signal_pause();
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-tasklets_dump_resume(PyObject *module, PyObject *child)
-{
-    plus_dump_signal_resume(child == Py_True);
-    Py_RETURN_NONE;
-}
+PLUS_DOES(tasklets_dump_pause, plus_dump_signal_pause())
+PLUS_DOES(tasklets_dump_resume, plus_dump_signal_resume(arg == Py_True))
 
 /* ---- atomic ----------------------------------------------------------------------------------- */
 

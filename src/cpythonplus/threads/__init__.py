@@ -58,27 +58,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    **dict.fromkeys(__all__, "._primitives"),
-    "BrokenBarrierError": "threading",
-    "Deadlock": "._waits",
-    "Empty": "queue",
-    "Full": "queue",
-    "ShutDown": "._errors",
-    "Wait": "._waits",
-    "WaitStatistics": "._stats",
-    "Waits": "._waits",
-    "join": "._joining",
-    "patch": "._patching",
-    "patched": "._patching",
-    "unpatch": "._patching",
-    "waits": "._waits",
+    "._errors": "ShutDown",
+    "._joining": "join",
+    "._patching": "patch patched unpatch",
+    "._primitives": "Barrier BoundedSemaphore Condition Event LifoQueue"
+    " Lock PriorityQueue Queue RLock Semaphore SimpleQueue",
+    "._stats": "WaitStatistics",
+    "._waits": "Deadlock Wait Waits waits",
+    "queue": "Empty Full",
+    "threading": "BrokenBarrierError",
 }
 _load, __dir__ = _on_demand(globals(), _HOMES)
 
 
 def __getattr__(name: str) -> object:
     value: object = _load(name)
-    if _HOMES[name] == "._primitives":
+    if name in _HOMES["._primitives"].split():
         from importlib import import_module
 
         from cpythonplus.threads._primitives import STAND_FOR, introduce

@@ -13,8 +13,6 @@ from cpythonplus.gil._background import Background, write
 from cpythonplus.threads._waits import Deadlock, Waits, waits
 from cpythonplus.threads._waits_text import deadlock_lines
 
-__all__ = ["watch_deadlocks"]
-
 
 def watch_deadlocks(after_s: float, tell: Callable[[str], object] | None = None) -> None:
     """Tell each deadlock once, when it has lasted for `after_s` seconds; lasts until the exit.

@@ -2,7 +2,6 @@
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Protocol
 
     class Holdable(Protocol):
@@ -10,9 +9,6 @@ if TYPE_CHECKING:
 
         def acquire(self, blocking: bool = ..., timeout: float = ...) -> bool: ...  # noqa: FBT001
         def release(self) -> object: ...
-
-
-__all__ = ["AcquireTimeout"]
 
 
 class AcquireTimeout:
@@ -41,11 +37,6 @@ class AcquireTimeout:
         self._entered.append(acquired)
         return acquired
 
-    def __exit__(
-        self,
-        kind: "type[BaseException] | None",
-        value: BaseException | None,
-        where: "TracebackType | None",
-    ) -> None:
+    def __exit__(self, kind: object, value: object, where: object) -> None:
         if self._entered.pop():
             self._lock.release()

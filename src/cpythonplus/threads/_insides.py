@@ -8,8 +8,6 @@ TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["fill", "list_names", "notify_standard", "reduce", "renew_waiters"]
-
 _SEMAPHORE = ("_cond", "_value")
 _QUEUE = (
     *("maxsize", "queue", "mutex", "not_empty", "not_full", "all_tasks_done"),

@@ -4,8 +4,6 @@ TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
     from threading import Thread
 
-__all__ = ["join"]
-
 
 def join(thread: "Thread", timeout: float | None = None) -> bool:
     """Wait until ``thread`` has ended, at most ``timeout`` seconds; return whether it has.

@@ -19,16 +19,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cpythonplus._base.data import Place
-from cpythonplus.threads._waits import is_own, place_of
+from cpythonplus._base.data import Place, place_of
+from cpythonplus._base.stacks import outwards
+from cpythonplus.threads._waits import is_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from types import FrameType
 
     Gates = frozenset[int]
-
-__all__ = ["LockOrder"]
 
 _LONGEST = 5
 """Locks in a cycle. Longer ones are rare, and looking for them takes long."""
@@ -169,10 +167,7 @@ class LockOrder:
 def _own_line() -> Place:
     """Return the calling line outside of the standard library and this package."""
     innermost = sys._getframe(1)  # noqa: SLF001
-    frame: FrameType | None = innermost
-    while frame is not None and not is_own(frame):
-        frame = frame.f_back
-    return place_of(frame if frame is not None else innermost)
+    return place_of(next(filter(is_own, outwards(innermost)), innermost))
 
 
 def _can_deadlock(gates: list[list[Gates]]) -> bool:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._base.replacing import Pairs
 
-__all__ = ["patch", "patched", "unpatch"]
-
 NAMES = {
     "threading": (
         "Lock",

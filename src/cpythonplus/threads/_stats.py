@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from cpythonplus._base.data import Data
 
-__all__ = ["WaitStatistics"]
-
 
 @dataclass(frozen=True, slots=True)
 class WaitStatistics(Data):

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodType
 
 from cpythonplus import _native
-from cpythonplus._base.data import Data, Place
-
-__all__ = ["Deadlock", "Wait", "Waits", "is_own", "place_of", "waits"]
+from cpythonplus._base.data import Data, Place, place_of
+from cpythonplus._base.stacks import outwards
 
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
@@ -131,7 +130,7 @@ def _look() -> Waits:
     # A thread that has no frame yet, or is a library's, may end any wait.
     others = _native.threads_count_states() > len(frames)
     stacks = {
-        ident: [*_frames(frame)]
+        ident: [*outwards(frame)]
         for ident, frame in frames.items()
         if (ident != own or ident in names)
         and not names.get(ident, "").startswith(_THREADS_OF_OURS)
@@ -449,12 +448,6 @@ def _made_at(what: object) -> Place | None:
     return None if raw is None else Place(*raw)
 
 
-def place_of(frame: FrameType) -> Place:
-    """Return the line that a frame executes."""
-    code = frame.f_code
-    return Place(code.co_filename, frame.f_lineno or 0, code.co_qualname)
-
-
 def _own_line(frames: list[FrameType]) -> Place:
     """Return the innermost line outside of the standard library and this package."""
     return place_of(next(filter(is_own, frames), frames[0]))
@@ -466,12 +459,6 @@ def is_own(frame: FrameType) -> bool:
     return not file.startswith(("<frozen", _PACKAGE)) and (
         not file.startswith(_LIBRARY) or "-packages" in file
     )
-
-
-def _frames(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        yield frame
-        frame = frame.f_back
 
 
 def _native_ident() -> int:

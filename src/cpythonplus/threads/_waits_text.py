@@ -11,8 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["deadlock_lines", "wait_lines"]
-
 _HEADINGS: Final = {
     "cycle": "Deadlock: {count} threads, each waits for the next, the last for the first",
     "itself": "Deadlock: a thread waits for a lock that it holds itself",

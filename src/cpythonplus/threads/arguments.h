@@ -7,8 +7,6 @@
 
 #include "../_base/compat.h"
 
-#include <stdint.h>
-
 struct plus_signature {
     const char *name; /* of the function, for messages */
     const char *const *parameters;

@@ -1,7 +1,9 @@
-/* Method objects that bind like Python functions; see method.h. */
-#include "method.h"
+/* Method objects that bind like Python functions.
+ *
+ * `event.set` must be a types.MethodType: code that keeps callbacks weakly (weakref.WeakMethod, the signals of Django
+ * and blinker) uses its __func__, and drops a built-in method at once. */
+#include "standard/standard.h"
 
-#include <stddef.h>
 #include <structmember.h>
 
 /* A wrapper around a method descriptor of a native type. */

@@ -1,8 +1,6 @@
 /* See state.h. */
 #include "state.h"
 
-#include <stddef.h>
-
 struct plus_threads_state *
 plus_threads_state(PyTypeObject *type)
 {

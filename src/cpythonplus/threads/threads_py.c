@@ -6,7 +6,7 @@
 #include "../_interp/facts/facts.h"
 #include "../gil/binding.h"
 #include "../gil/scheduler/sched.h"
-#include "locks/barrier_py.h"
+#include "locks/condition_py.h"
 #include "locks/lock_py.h"
 #include "maker.h"
 #include "waiting/waiting.h"

@@ -4,8 +4,6 @@
 #include "../compat.h"
 #include "copy_memory.h"
 
-#include <errno.h>
-
 /* All zero if empty.  The owner frees the items. */
 struct plus_object_stack {
     PyObject **items;

@@ -1,32 +1,25 @@
 """`cpythonplus compare`: compares the user's program in stock Python and under cpythonplus."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import math
 import shlex
 import signal
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cpythonplus import _compare as compare
 from cpythonplus._base.files import write_output
-from cpythonplus._base.requests import read, written
+from cpythonplus._base.requests import Request, read, written
 from cpythonplus._base.switch import VARIABLE, disabled
 from cpythonplus._base.text.visible import visible
 from cpythonplus._cli.arguments import UsageError
 from cpythonplus._cli.parser import Parser
 from cpythonplus._cli.terminal import USAGE_STATUS, complain, show
 from cpythonplus._compare.load import MOST_CONNECTIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from cpythonplus._base.requests import Request
-    from cpythonplus._compare.samples import Sample
-    from cpythonplus._compare.sides import Side
+from cpythonplus._compare.samples import Sample
+from cpythonplus._compare.sides import Side
 
 COMMAND = "cpythonplus compare"
 FORMATS = {"text": compare.text, "json": compare.as_json, "html": compare.page}
@@ -249,9 +242,7 @@ def _check_output(path: Path) -> None:
 
 
 def _compare(
-    options: argparse.Namespace,
-    commands: dict[Side, list[str]],
-    settings: compare.Settings | None,
+    options: argparse.Namespace, commands: dict[Side, list[str]], settings: compare.Settings | None
 ) -> int:
     """Measure and report; an early end does not lose the samples."""
     rounds = options.rounds or (JOB_ROUNDS if settings is None else SERVICE_ROUNDS)

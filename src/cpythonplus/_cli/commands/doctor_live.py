@@ -56,9 +56,7 @@ _SECONDS = Option(
     "--seconds", "seconds", f"time between the two looks ({_GROWTH_S:g})", "S", seconds, float
 )
 _NATIVE = Option(
-    "--native",
-    "native",
-    "trace C code's memory with memray between the looks; slows the program",
+    "--native", "native", "trace C code's memory with memray between the looks; slows the program"
 )
 _SHOW_KEYS = Option(
     "--show-keys", "show_keys", "show the keys of dicts in full; they may be secrets"

@@ -1,17 +1,12 @@
 """`cpythonplus facts`: the facts about this interpreter's private structures, and their proofs."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from cpythonplus import _interp
 from cpythonplus._base.text.text_tables import columns, wrapped
 from cpythonplus._cli.parser import Parser
 from cpythonplus._cli.terminal import show
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 DESCRIPTION = (
     "Proves what features take for granted of this interpreter's private structures."

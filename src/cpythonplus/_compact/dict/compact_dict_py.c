@@ -251,18 +251,8 @@ compact_popitem(PyObject *self, PyObject *unused)
     return item;
 }
 
-static PyObject *
-compact_clear_method(PyObject *self, PyObject *unused)
-{
-    plus_compact_clear(plus_compact_of(self));
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-compact_copy(PyObject *self, PyObject *unused)
-{
-    return plus_compact_copied(self);
-}
+PLUS_DOES(compact_clear_method, plus_compact_clear(plus_compact_of(self)))
+PLUS_RETURNS(compact_copy, plus_compact_copied(self))
 
 static int
 fill_from_keys(PyObject *dict, PyObject *keys, PyObject *value)
@@ -305,23 +295,9 @@ compact_fromkeys(PyObject *type, PyObject *const *args, Py_ssize_t nargs)
     return dict;
 }
 
-static PyObject *
-compact_keys(PyObject *self, PyObject *unused)
-{
-    return plus_compact_view(self, PLUS_COMPACT_KEYS);
-}
-
-static PyObject *
-compact_values(PyObject *self, PyObject *unused)
-{
-    return plus_compact_view(self, PLUS_COMPACT_VALUES);
-}
-
-static PyObject *
-compact_items(PyObject *self, PyObject *unused)
-{
-    return plus_compact_view(self, PLUS_COMPACT_ITEMS);
-}
+PLUS_RETURNS(compact_keys, plus_compact_view(self, PLUS_COMPACT_KEYS))
+PLUS_RETURNS(compact_values, plus_compact_view(self, PLUS_COMPACT_VALUES))
+PLUS_RETURNS(compact_items, plus_compact_view(self, PLUS_COMPACT_ITEMS))
 
 static PyObject *
 compact_iter(PyObject *self)
@@ -329,11 +305,7 @@ compact_iter(PyObject *self)
     return plus_compact_iterate(self, PLUS_COMPACT_KEYS, false);
 }
 
-static PyObject *
-compact_reversed(PyObject *self, PyObject *unused)
-{
-    return plus_compact_iterate(self, PLUS_COMPACT_KEYS, true);
-}
+PLUS_RETURNS(compact_reversed, plus_compact_iterate(self, PLUS_COMPACT_KEYS, true))
 
 static PyObject *
 compact_sizeof(PyObject *self, PyObject *unused)

@@ -22,8 +22,6 @@
 
 #include "../../_base/compat.h"
 
-#include <stdint.h>
-
 #define PLUS_COMPACT_SMALL 14 /* the most pairs of the first form */
 #define PLUS_COMPACT_PARTS 15u
 

@@ -1,8 +1,6 @@
 /* See compact_index.h. */
 #include "compact_index.h"
 
-#include <string.h>
-
 static inline void
 put_number(const struct plus_compact_parts *parts, unsigned char *group, unsigned slot,
            Py_ssize_t at)

@@ -17,8 +17,6 @@
  * No function here runs other code, or changes a reference count.  GIL held. */
 #pragma once
 
-#include <string.h>
-
 #include "compact_entries.h"
 
 #define PLUS_INDEX_SLOTS 16u

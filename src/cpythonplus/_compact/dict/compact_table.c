@@ -1,8 +1,6 @@
 /* See compact_table.h. */
 #include "compact_table.h"
 
-#include <string.h>
-
 #include "compact_index.h"
 
 /* ---- entries ------------------------------------------------------------------------------------- */

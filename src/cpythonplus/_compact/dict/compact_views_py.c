@@ -5,6 +5,7 @@
  * happened.  Like dict's iterators it raises RuntimeError in either case. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "compact_dict.h"
 
@@ -268,23 +269,9 @@ items_iter(PyObject *op)
     return plus_compact_iterate(dict_of(op), PLUS_COMPACT_ITEMS, false);
 }
 
-static PyObject *
-keys_reversed(PyObject *op, PyObject *unused)
-{
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_KEYS, true);
-}
-
-static PyObject *
-values_reversed(PyObject *op, PyObject *unused)
-{
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_VALUES, true);
-}
-
-static PyObject *
-items_reversed(PyObject *op, PyObject *unused)
-{
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_ITEMS, true);
-}
+PLUS_RETURNS(keys_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_KEYS, true))
+PLUS_RETURNS(values_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_VALUES, true))
+PLUS_RETURNS(items_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_ITEMS, true))
 
 static int
 keys_contains(PyObject *op, PyObject *key)
@@ -308,11 +295,7 @@ items_contains(PyObject *op, PyObject *item)
     return same;
 }
 
-static PyObject *
-view_mapping(PyObject *op, void *unused)
-{
-    return PyDictProxy_New(dict_of(op));
-}
+PLUS_GETS(view_mapping, PyDictProxy_New(dict_of(self)))
 
 static PyObject *
 view_repr(PyObject *op)
@@ -348,29 +331,10 @@ set_and(PyObject *left, const char *method, PyObject *right)
     return set;
 }
 
-static PyObject *
-view_and(PyObject *left, PyObject *right)
-{
-    return set_and(left, "intersection_update", right);
-}
-
-static PyObject *
-view_or(PyObject *left, PyObject *right)
-{
-    return set_and(left, "update", right);
-}
-
-static PyObject *
-view_subtract(PyObject *left, PyObject *right)
-{
-    return set_and(left, "difference_update", right);
-}
-
-static PyObject *
-view_xor(PyObject *left, PyObject *right)
-{
-    return set_and(left, "symmetric_difference_update", right);
-}
+PLUS_RETURNS(view_and, set_and(self, "intersection_update", arg))
+PLUS_RETURNS(view_or, set_and(self, "update", arg))
+PLUS_RETURNS(view_subtract, set_and(self, "difference_update", arg))
+PLUS_RETURNS(view_xor, set_and(self, "symmetric_difference_update", arg))
 
 /* 1 if `outer` contains each element of `inner`, else 0; -1 with an exception. */
 static int

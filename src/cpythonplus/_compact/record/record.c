@@ -18,9 +18,6 @@
  * references that must be released first. */
 #include "record.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../_base/memory/object_stack.h"
 #include "../../_base/process/identity.h"
 

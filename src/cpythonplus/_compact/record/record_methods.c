@@ -3,6 +3,7 @@
  * The class is held while code of the program runs: that code may assign to the object's __class__. */
 #include "record.h"
 
+#include "../../_base/rows.h"
 #include "../state.h"
 
 static PyObject *
@@ -100,12 +101,8 @@ repr_of_fields(PyObject *op)
     for (Py_ssize_t i = 0; parts != NULL && i < class->count; i++) {
         PyObject *value = Py_XNewRef(*plus_record_field(class, op, i));
         PyObject *name = plus_record_name(class, i);
-        PyObject *part = value != NULL ? PyUnicode_FromFormat("%U=%R", name, value)
-                                       : PyUnicode_FromFormat("%U=<not set>", name);
-        if (part == NULL || PyList_Append(parts, part) < 0) {
-            Py_CLEAR(parts);
-        }
-        Py_XDECREF(part);
+        plus_append_row(&parts, value != NULL ? PyUnicode_FromFormat("%U=%R", name, value)
+                                              : PyUnicode_FromFormat("%U=<not set>", name));
         Py_XDECREF(value);
     }
     if (parts != NULL && comma != NULL) {

@@ -132,12 +132,11 @@ closer_set_name(PyObject *self, PyObject *args)
     return PyType_Type.tp_setattro((PyObject *)type, name, NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(set_name_doc, "__set_name__($self, owner, name, /)\n--\n\n"
-                           "Keep the class without instances until it is sealed.");
 PyDoc_STRVAR(closer_doc, "The first name in the body of a class of records.");
 
 static PyMethodDef closer_methods[] = {
-    {"__set_name__", closer_set_name, METH_VARARGS, set_name_doc},
+    PLUS_METHOD("__set_name__", closer_set_name, METH_VARARGS, "$self, owner, name, /",
+                "Keep the class without instances until it is sealed."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -226,16 +225,9 @@ PyDoc_STRVAR(
     "ignore_extra: whether mappings may have keys that are no fields.\n\n"
     "One row is read at a time.  Raises TypeError with the row's number, counted from 0, and\n"
     "the field that is missing, the key that is no field or the number of values.");
-PyDoc_STRVAR(asdict_doc, "asdict($self, /)\n--\n\n"
-                         "Return a dict of the fields that are set.\n\n"
-                         "Their values are taken as they are: records in records stay records.");
 PyDoc_STRVAR(replace_doc, "__replace__($self, /, **changes)\n--\n\n"
                           "Return a new record with other values for some fields.\n\n"
                           "It is made by the class: __post_init__ is called.");
-PyDoc_STRVAR(reduce_doc, "__reduce__($self, /)\n--\n\nFor copy and pickle.");
-PyDoc_STRVAR(setstate_doc, "__setstate__($self, values, /)\n--\n\nFor copy and pickle.");
-PyDoc_STRVAR(setattr_doc, "__setattr__($self, name, value, /)\n--\n\nRaise AttributeError.");
-PyDoc_STRVAR(delattr_doc, "__delattr__($self, name, /)\n--\n\nRaise AttributeError.");
 PyDoc_STRVAR(base_doc, "What Record is made of.");
 PyDoc_STRVAR(frozen_doc, "What makes records frozen.");
 
@@ -244,10 +236,13 @@ static PyMethodDef base_methods[] = {
      from_row_doc},
     {"from_rows", KEYWORDS(plus_record_from_rows), METH_VARARGS | METH_KEYWORDS | METH_CLASS,
      from_rows_doc},
-    {"asdict", plus_record_asdict, METH_NOARGS, asdict_doc},
+    PLUS_METHOD("asdict", plus_record_asdict, METH_NOARGS, "$self, /",
+                "Return a dict of the fields that are set.\n\n"
+                "Their values are taken as they are: records in records stay records."),
     {"__replace__", KEYWORDS(plus_record_replace), METH_VARARGS | METH_KEYWORDS, replace_doc},
-    {"__reduce__", plus_record_reduce, METH_NOARGS, reduce_doc},
-    {"__setstate__", plus_record_setstate, METH_O, setstate_doc},
+    PLUS_METHOD("__reduce__", plus_record_reduce, METH_NOARGS, "$self, /", "For copy and pickle."),
+    PLUS_METHOD("__setstate__", plus_record_setstate, METH_O, "$self, values, /",
+                "For copy and pickle."),
     {NULL, NULL, 0, NULL},
 };
 
@@ -273,8 +268,10 @@ static PyType_Spec base_spec = {
 
 /* Not by tp_setattro: it would also refuse object.__setattr__(), by which a __post_init__ sets computed fields. */
 static PyMethodDef frozen_methods[] = {
-    {"__setattr__", plus_record_frozen_setattr, METH_VARARGS, setattr_doc},
-    {"__delattr__", plus_record_frozen_delattr, METH_O, delattr_doc},
+    PLUS_METHOD("__setattr__", plus_record_frozen_setattr, METH_VARARGS, "$self, name, value, /",
+                "Raise AttributeError."),
+    PLUS_METHOD("__delattr__", plus_record_frozen_delattr, METH_O, "$self, name, /",
+                "Raise AttributeError."),
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,7 @@
 /* Records from rows of databases, csv and JSON: by name from mappings, by place from sequences. */
 #include "record.h"
 
+#include "../../_base/rows.h"
 #include <stdarg.h>
 
 struct reading {
@@ -223,12 +224,8 @@ plus_record_from_rows(PyObject *type, PyObject *args, PyObject *kwargs)
     PyObject *records = iterator != NULL ? PyList_New(0) : NULL;
 
     for (; records != NULL && (row = PyIter_Next(iterator)) != NULL; reading.row++) {
-        PyObject *op = read_row(&reading, row);
+        plus_append_row(&records, read_row(&reading, row));
         Py_DECREF(row);
-        if (op == NULL || PyList_Append(records, op) < 0) {
-            Py_CLEAR(records);
-        }
-        Py_XDECREF(op);
     }
     if (PyErr_Occurred()) {
         Py_CLEAR(records);

@@ -8,8 +8,6 @@
  * third of the time, and break with each version. */
 #include "key_sets.h"
 
-#include <stdint.h>
-
 #define BUCKETS 256u /* a power of two */
 #define WAYS 4u
 

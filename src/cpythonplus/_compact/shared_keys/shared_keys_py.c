@@ -110,11 +110,7 @@ share(PyObject *module, PyObject *dict)
 }
 #else
 /* The table of key sets is guarded by the GIL. */
-static PyObject *
-share(PyObject *module, PyObject *dict)
-{
-    return Py_NewRef(dict);
-}
+PLUS_RETURNS(share, Py_NewRef(arg))
 #endif
 
 static PyObject *

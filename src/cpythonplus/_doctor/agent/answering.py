@@ -14,8 +14,6 @@ from cpythonplus._doctor.agent.examining import problem  # noqa: E402
 from cpythonplus._doctor.questions import taken  # noqa: E402
 from cpythonplus.memory._resident.own import note  # noqa: E402
 
-__all__ = ["answer"]
-
 note(_before)
 
 

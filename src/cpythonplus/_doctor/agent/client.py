@@ -22,8 +22,6 @@ from cpythonplus._doctor.agent.finding import (
 )
 from cpythonplus._doctor.questions import asked
 
-__all__ = ["AskError", "Client", "connect", "examine", "own_name", "reach"]
-
 _HEAD = struct.Struct(">cI")
 _CREDENTIALS = struct.Struct("iII")
 _CONNECT_TIMEOUT_S = 30.0

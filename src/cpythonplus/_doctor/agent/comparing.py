@@ -5,8 +5,6 @@ from datetime import datetime
 
 from cpythonplus._base.reading import Examination, Part, amount, entries, known, part, size, words
 
-__all__ = ["compared", "with_halfway"]
-
 _UNKNOWN = -1
 _NUMBER = re.compile(r"^[\d,]+ x ")
 

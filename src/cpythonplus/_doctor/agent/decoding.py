@@ -8,8 +8,6 @@ import json
 import math
 from typing import NoReturn
 
-__all__ = ["NoAnswerError", "decoded", "reason"]
-
 _DEEPEST = 32
 """Tables inside of tables; ours have five."""
 _LONGEST_NUMBER = 20

@@ -18,24 +18,6 @@ from cpythonplus._doctor.agent.finding import children_of, command_of, started_s
 from cpythonplus._doctor.questions import EXAMINATIONS, asked, taken
 from cpythonplus._interp import losses
 
-__all__ = [
-    "deadlock",
-    "examine",
-    "exceptions",
-    "hello",
-    "path",
-    "path_keys",
-    "problem",
-    "referrers",
-    "stalls",
-    "tasks",
-    "thread_name",
-    "threads",
-    "watch_cycles",
-    "watched_cycles",
-    "workers",
-]
-
 Json = dict[str, object]
 _FRAMES = 50
 _REFERRERS = 20

@@ -10,21 +10,6 @@ from dataclasses import dataclass
 from cpythonplus._base.data import Data
 from cpythonplus._base.proc import children, read_bytes, resident_bytes, stat_fields
 
-__all__ = [
-    "Process",
-    "Unreachable",
-    "children_of",
-    "command_of",
-    "elsewhere",
-    "find",
-    "is_stopped",
-    "may_be_its",
-    "socket_paths",
-    "started_s",
-    "user_name",
-    "why_without_socket",
-]
-
 _ELF_HEAD = 20
 _PARENT = 1
 _START_TIME = 19

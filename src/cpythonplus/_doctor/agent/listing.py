@@ -15,8 +15,6 @@ from cpythonplus._doctor.agent.finding import (
     started_s,
 )
 
-__all__ = ["Candidate", "candidates"]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Data):

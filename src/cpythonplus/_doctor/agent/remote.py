@@ -12,8 +12,6 @@ from typing import BinaryIO
 
 from cpythonplus._doctor.agent.finding import Process, Unreachable, elsewhere, find
 
-__all__ = ["check", "listening"]
-
 _SINCE_MINOR = 14
 _LIMIT_S = 10.0
 _LOOK_S = 0.005

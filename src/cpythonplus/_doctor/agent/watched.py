@@ -18,8 +18,6 @@ from cpythonplus._doctor.questions import asked
 if TYPE_CHECKING:
     from cpythonplus._doctor.agent.client import Client
 
-__all__ = ["Sample", "Watched"]
-
 Sample = dict[str, object]
 _OF_CENSUS = ("objects", "size_bytes", "pause_ns")
 _OWNERS = 10

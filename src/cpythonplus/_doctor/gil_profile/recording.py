@@ -7,8 +7,6 @@ from types import CodeType
 
 from cpythonplus import _native
 
-__all__ = ["FOR_EVER", "end", "largest", "start", "taken"]
-
 Json = dict[str, object]
 Times = tuple[int, int, int]
 Row = tuple[int, Times, Times]

@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-__all__ = ["ENDINGS", "format_of", "written"]
-
 Json = dict[str, object]
 Frame = tuple[str, str, int]
 """Function, file, line."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._doctor.agent.client import Client
 
-__all__ = ["Traced", "traced"]
-
 _HIGHEST_FILE = 1 << 20
 _LARGEST = 256 << 20
 

@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from cpythonplus._base.errors import UnsupportedPlatform
 
-__all__ = ["need_memray", "read"]
-
 _DUMP: Final = "import sys, memray; memray.dump_all_records(sys.argv[1])"
 _MOST_STACKS: Final = 2000
 """The stacks that keep most: only their libraries are looked up."""

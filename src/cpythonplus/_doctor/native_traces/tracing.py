@@ -19,8 +19,6 @@ from cpythonplus import _native
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.stacks import switchers
 
-__all__ = ["forget", "ready", "trace"]
-
 _LARGEST: Final = 64 << 20
 """Bytes of the file: some 14 million allocations."""
 _FREE_TIMES: Final = 4

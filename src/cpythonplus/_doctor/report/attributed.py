@@ -6,8 +6,6 @@ from cpythonplus._base.reading import Part, amount, entries, size, words
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus._base.text.tables import Layout, signed, table
 
-__all__ = ["attributed_layout", "finding_text"]
-
 _FINDINGS: Final = {
     "grows": "grows",
     "steady": "steady",

@@ -7,8 +7,6 @@ from cpythonplus._base.text.sizes import format_size
 from cpythonplus._doctor.report.html import element, escaped, figure
 from cpythonplus._doctor.report.sections import causes, place
 
-__all__ = ["Graph", "cycle_cards", "graph_of"]
-
 _WIDTH: Final = 330
 _BOX_WIDTH: Final = 250
 _BOX: Final = 34

@@ -7,8 +7,6 @@ from cpythonplus._base.text.sizes import duration
 from cpythonplus._base.text.tables import Layout
 from cpythonplus.threads._waits_text import deadlock_lines, wait_lines
 
-__all__ = ["deadlock_layout"]
-
 
 def deadlock_layout(found: Part, top: int) -> Layout:
     """Return the deadlocks, then the longest of the other waits."""

@@ -6,8 +6,6 @@ from typing import Final
 from cpythonplus._base.reading import Part, amount, entries, known, visible, words
 from cpythonplus._base.text.tables import Cell, Column, Kind, Table, shown
 
-__all__ = ["figures"]
-
 _UNITS: Final = {"_bytes": Kind.SIZE, "_ns": Kind.TIME}
 _IDENTITIES: Final = frozenset({"id", "ident", "line", "pid", "ppid", "version"})
 """Ends of names of numbers that are no amounts."""

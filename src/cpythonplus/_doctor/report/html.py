@@ -11,8 +11,6 @@ from typing import Final
 from cpythonplus._base.reading import visible
 from cpythonplus._base.text.tables import Cell, Column, Kind, Table, shown
 
-__all__ = ["code", "data_table", "details", "element", "escaped", "figure", "swatch"]
-
 
 def escaped(text: str) -> str:
     """Return a text for use between tags or inside of a quoted attribute."""

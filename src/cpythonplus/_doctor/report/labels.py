@@ -5,8 +5,6 @@ from typing import Final, NamedTuple
 from cpythonplus._base.reading import Part, entries, size, words
 from cpythonplus._base.text.sizes import format_size
 
-__all__ = ["LABELS", "Label", "label", "note"]
-
 
 class Label(NamedTuple):
     """The title of a part, with its colour.

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from cpythonplus._base.reading import Examination, Part
     from cpythonplus._doctor.report.sections import Section
 
-__all__ = ["line", "screen"]
-
 _COLOURS: Final = ("green", "cyan", "blue", "magenta", "yellow", "red", "white", "bright_black")
 _BLOCK: Final = "█"
 _GAP: Final = "   "

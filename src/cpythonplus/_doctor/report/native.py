@@ -7,8 +7,6 @@ from cpythonplus._base.text.sizes import duration, format_size
 from cpythonplus._base.text.tables import Layout, table
 from cpythonplus._doctor.report.owners import with_package
 
-__all__ = ["PYTHON", "native_layout", "native_place", "native_sentence"]
-
 PYTHON: Final = "Python"
 """The name of the library that allocates Python's own objects."""
 _ENDED: Final = {

@@ -9,17 +9,6 @@ from cpythonplus._base.text.sizes import format_size
 from cpythonplus._base.text.tables import Layout, objects, signed, table
 from cpythonplus._doctor.report.labels import label
 
-__all__ = [
-    "growth_layout",
-    "kinds_grown",
-    "owner_name",
-    "owners_layout",
-    "parts_grown",
-    "rss_change",
-    "steadiness",
-    "with_package",
-]
-
 _MOST_WAYS: Final = 2
 _TELLING_SHARE: Final = 0.05
 _MOST_KINDS: Final = 4

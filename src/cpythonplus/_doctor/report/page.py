@@ -33,8 +33,6 @@ from cpythonplus._doctor.report.time_line import owner_lines, time_lines
 from cpythonplus._doctor.report.treemap import owners_treemap, treemaps
 from cpythonplus._doctor.report.verdict import Statement, statements
 
-__all__ = ["page", "write_page"]
-
 _ROWS: Final = 100
 _CARDS: Final = 12
 

@@ -8,8 +8,6 @@ from cpythonplus._doctor.report.html import element, escaped, figure, swatch
 from cpythonplus._doctor.report.labels import label
 from cpythonplus._doctor.report.sections import fullness, resident_parts
 
-__all__ = ["arena_grid", "part_class", "part_swatch", "resident_bar"]
-
 _BAR: Final = 46  # pixels
 _LETTER: Final = 6.7
 _SCREENS: Final = {"wide": 640, "narrow": 320}

@@ -25,23 +25,6 @@ from cpythonplus._doctor.questions import EXAMINATIONS
 from cpythonplus._doctor.report.figures import figures
 from cpythonplus._doctor.report.labels import label, note
 
-__all__ = [
-    "CENSUS_VIEWS",
-    "Section",
-    "causes",
-    "fullness",
-    "lacks_something",
-    "losses",
-    "place",
-    "resident_parts",
-    "section",
-    "sections",
-    "target_line",
-    "thread_groups",
-    "titles",
-    "waiting",
-]
-
 CENSUS_VIEWS: Final = {
     "by_owner": "by owner",
     "by_type": "by type",

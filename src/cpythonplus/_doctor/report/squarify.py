@@ -6,8 +6,6 @@ The squarified treemap of M. Bruls, K. Huizing, J. J. van Wijk: Squarified Treem
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Box", "squarify"]
-
 
 class Box(NamedTuple):
     """A rectangle, in the caller's units."""

@@ -7,8 +7,6 @@ from cpythonplus._base.text.text_tables import WIDTH, layout_lines, wrapped
 from cpythonplus._doctor.report.sections import losses, section, sections, target_line
 from cpythonplus._doctor.report.verdict import statements
 
-__all__ = ["part_text", "report_text"]
-
 
 def report_text(examination: Examination, top: int = 10, width: int = WIDTH) -> str:
     """Return the findings of an examination as text.

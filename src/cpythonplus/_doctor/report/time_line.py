@@ -14,8 +14,6 @@ from cpythonplus._doctor.report.labels import label
 from cpythonplus._doctor.report.resident_map import part_class, part_swatch
 from cpythonplus._doctor.report.sections import waiting
 
-__all__ = ["owner_lines", "time_lines"]
-
 _HEIGHT: Final = 260
 _LOW_HEIGHT: Final = 120
 _MOST_SAMPLES: Final = 600

@@ -16,8 +16,6 @@ from cpythonplus._doctor.report.html import element, escaped, figure, swatch
 from cpythonplus._doctor.report.sections import CENSUS_VIEWS
 from cpythonplus._doctor.report.squarify import Box, squarify
 
-__all__ = ["owners_treemap", "treemaps"]
-
 GROUPS: Final = 8
 """Colours; the last one is for all that has none of its own."""
 _LETTER: Final = 6.7

@@ -30,8 +30,6 @@ from cpythonplus._doctor.report.owners import (
 )
 from cpythonplus._doctor.report.sections import causes, place, thread_groups
 
-__all__ = ["Statement", "statements"]
-
 _FINDINGS: Final = 4
 _CAUSES: Final = 12
 """The most sentences about growth."""

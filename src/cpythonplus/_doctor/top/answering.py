@@ -15,8 +15,6 @@ from types import CodeType, FrameType
 from cpythonplus import _native
 from cpythonplus._doctor.agent.examining import thread_name
 
-__all__ = ["stack", "tasklets", "top"]
-
 Json = dict[str, object]
 _DEEPEST = 200
 _MINUTE_S = 60.0

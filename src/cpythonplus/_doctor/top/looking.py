@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from cpythonplus._base.reading import Part
 
-__all__ = ["ProcessRow", "StallRow", "TaskRow", "ThreadRow", "Top"]
-
 _WAITS_SHARE, _VIEW_SHARE = 0.003, 0.02
 """The most time that a process spends on answers that are not the lines of threads: who waits for
 whom, and those that one view shows."""

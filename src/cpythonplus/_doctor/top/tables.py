@@ -16,17 +16,6 @@ if TYPE_CHECKING:
     from cpythonplus._base.reading import Part
     from cpythonplus._doctor.top.looking import ProcessRow, StallRow, TaskRow, ThreadRow
 
-__all__ = [
-    "SORTS",
-    "head_lines",
-    "matching",
-    "process_lines",
-    "profile_lines",
-    "stack_lines",
-    "task_lines",
-    "thread_lines",
-]
-
 SORTS: Final[dict[str, Callable[[ThreadRow], tuple[object, ...]]]] = {
     "GIL%": lambda row: (-(row.gil or 0), -(row.cpu or 0), row.name),
     "CPU%": lambda row: (-(row.cpu or 0), row.name),

@@ -17,8 +17,6 @@
 
 #include "../../_base/compat.h"
 
-#include <stddef.h>
-
 enum plus_fact {
     PLUS_FACT_GC_HEADER,
     PLUS_FACT_GC_RINGS,

@@ -1,5 +1,6 @@
 /* The functions of _interp in the extension module; facts.py wraps them for the public. */
 #include "../../_base/methods.h"
+#include "../../_base/rows.h"
 #include "../binding.h"
 #include "facts.h"
 
@@ -45,11 +46,7 @@ interp_facts(PyObject *module, PyObject *ask)
         if (is_asked(ask, (enum plus_fact)fact)) {
             (void)plus_fact_refusal((enum plus_fact)fact);
         }
-        PyObject *one = row((enum plus_fact)fact);
-        if (one == NULL || PyList_Append(rows, one) < 0) {
-            Py_CLEAR(rows);
-        }
-        Py_XDECREF(one);
+        plus_append_row(&rows, row((enum plus_fact)fact));
     }
     return rows;
 }

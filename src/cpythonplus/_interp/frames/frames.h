@@ -11,8 +11,6 @@
 
 #include "pystate.h"
 
-#include <stddef.h>
-
 struct _PyInterpreterFrame;
 
 struct plus_frames {

@@ -2,8 +2,6 @@
 
 #include "live_frames.h"
 
-#include <errno.h>
-
 #include "../../_base/memory/copy_memory.h"
 #include "../../_base/memory/own_memory.h"
 

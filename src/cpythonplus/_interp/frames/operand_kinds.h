@@ -6,8 +6,6 @@
 
 #include "../../_base/compat.h"
 
-#include <stdint.h>
-
 /* All kinds from PLUS_KIND_OBJECT on are objects. */
 enum plus_kind {
     PLUS_KIND_ANY,  /* an object or NULL */

@@ -40,8 +40,6 @@
 #include "internal/pycore_tstate.h"
 #endif
 
-#include <string.h>
-
 /* ---- context, tracing, recursion depth ---- */
 
 static void

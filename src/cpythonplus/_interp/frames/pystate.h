@@ -6,9 +6,6 @@
 
 #include "../facts/facts.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 /* A C stack with room for frames above it:  low <= C stack < top <= frames < high. */
 struct plus_bounds {
     char *low, *top, *high;

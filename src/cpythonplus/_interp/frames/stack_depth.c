@@ -20,9 +20,6 @@
 #include "operand_kinds.h"
 
 #include <opcode.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { UNREACHED = -1, UNIT = 2 /* bytes of an instruction, and of each of its cache entries */ };
 

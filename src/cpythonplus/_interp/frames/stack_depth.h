@@ -11,8 +11,6 @@
 
 #include "../../_base/compat.h"
 
-#include <stdint.h>
-
 enum plus_site_kind {
     PLUS_SITE_CALL, /* its operands are replaced by the result */
     PLUS_SITE_FOR,  /* a `for` asks its iterator, which stays on the stack */

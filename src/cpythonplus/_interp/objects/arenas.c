@@ -24,8 +24,6 @@
 #include "../facts/facts.h"
 #include "../facts/probes.h"
 
-#include <stdlib.h>
-
 #include "../../_base/memory/page.h"
 
 /* From 3.15 on arenas can be built larger, for huge pages. */

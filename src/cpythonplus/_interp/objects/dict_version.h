@@ -3,8 +3,6 @@
 
 #include "../facts/facts.h"
 
-#include <stdint.h>
-
 #if PY_VERSION_HEX < 0x030C0000
 static inline uint64_t
 plus_dict_version(PyObject *dict)

@@ -39,12 +39,8 @@
 #include <internal/pycore_gc.h>
 #endif
 
-#include <errno.h>
 #include <stdalign.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

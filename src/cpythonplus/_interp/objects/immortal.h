@@ -6,8 +6,6 @@
 
 #include "../facts/facts.h"
 
-#include <stdint.h>
-
 #if PY_VERSION_HEX >= 0x030C0000 && !defined(Py_GIL_DISABLED)
 #define PLUS_HAS_IMMORTAL 1
 #endif

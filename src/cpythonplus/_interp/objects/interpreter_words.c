@@ -10,8 +10,6 @@
  * nothing. */
 #include "interpreter_words.h"
 
-#include <errno.h>
-
 #include "../../_base/memory/copy_memory.h"
 #include "../../_base/memory/own_memory.h"
 #include "../../_base/memory/page.h"

@@ -26,9 +26,6 @@
 #include "../facts/facts.h"
 #include "../facts/probes.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "../../_base/memory/own_memory.h"
 
 #define WORD ((Py_ssize_t)sizeof(void *))

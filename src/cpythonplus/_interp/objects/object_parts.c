@@ -3,8 +3,6 @@
 #include "../facts/facts.h"
 #include "../facts/probes.h"
 
-#include <string.h>
-
 #include "layouts.h"
 #include "sizes.h"
 

@@ -16,9 +16,9 @@
 #define _GNU_SOURCE
 #include "pool_pages.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 
+#include "../../_base/memory/copy_memory.h"
 #include "../../_base/memory/page.h"
 #include "pools.h"
 
@@ -110,17 +110,12 @@ pool_of(const void *block)
 static bool
 make_room(struct taking *this)
 {
-    if (this->count < this->room) {
-        return true;
+    struct taken *list =
+        plus_room_for_one(this->list, this->count, &this->room, 1024, sizeof *list);
+    if (list != NULL) {
+        this->list = list;
     }
-    size_t room = this->room ? this->room * 2 : 1024;
-    struct taken *list = realloc(this->list, room * sizeof(*list));
-    if (list == NULL) {
-        return false;
-    }
-    this->list = list;
-    this->room = room;
-    return true;
+    return list != NULL;
 }
 
 /* Only block `first` of the pool is taken.  Make the next request take a second one, and be the pool's last. */
@@ -223,7 +218,7 @@ plus_pool_pages_release(struct plus_pool_pages *done)
     size_t released = release_pages(&taking, page_bytes);
     size_t unmapped = waiting_count;
     arenas_end();
-    free(taking.list);
+    plus_free(taking.list);
     *done = (struct plus_pool_pages){.pools = released, .arenas = unmapped};
     return PLUS_POOL_PAGES_DONE;
 }

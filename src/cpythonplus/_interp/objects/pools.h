@@ -6,10 +6,6 @@
 #include "../../_base/memory/own_memory.h"
 #include "../facts/facts.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #define PLUS_POOL_BYTES ((uintptr_t)16 * 1024)
 #define PLUS_BLOCK_STEP 16u
 #define PLUS_LARGEST_BLOCK 512u

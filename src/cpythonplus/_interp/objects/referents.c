@@ -4,8 +4,6 @@
 #include "layouts.h"
 #include "numpy_arrays.h"
 
-#include <stddef.h>
-
 static int
 visit_all(PyObject *const *parts, size_t count, visitproc visit, void *arg)
 {

@@ -1,7 +1,5 @@
 #include "sizes.h"
 
-#include <string.h>
-
 #include "layouts.h"
 
 PyObject *

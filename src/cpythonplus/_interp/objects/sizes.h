@@ -3,8 +3,6 @@
 
 #include "../../_base/compat.h"
 
-#include <stdint.h>
-
 /* The bytes of the object itself: the result of its type's __sizeof__ if that is the interpreter's own, else the basic
  * size and items; plus the collector's header and the words in front of instances.  Inline attribute values are not
  * included: before 3.13 no public function tells their size.  GIL held; no exception is left set. */

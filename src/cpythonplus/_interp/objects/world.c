@@ -8,7 +8,6 @@
 
 #ifdef Py_GIL_DISABLED
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <time.h>
 

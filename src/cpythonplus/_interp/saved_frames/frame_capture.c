@@ -31,6 +31,7 @@
  * So names are searched without comparisons (a key may have its own __eq__), the collector is off, and an object that
  * an error names is kept alive before its name is asked for.
  */
+#include "../../_base/rows.h"
 #include "../frames/pyframe.h"
 
 #include "../frames/stack_depth.h"
@@ -723,15 +724,6 @@ capture_made(PyObject *made)
 }
 
 static int
-append(PyObject *list, PyObject *item)
-{
-    int failed = item == NULL ? -1 : PyList_Append(list, item);
-
-    Py_XDECREF(item);
-    return failed;
-}
-
-static int
 capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
 {
     Frame *home = capture->frames->top;
@@ -749,14 +741,14 @@ capture_chain(const struct capture *capture, PyObject *called, PyObject *list)
         return -1;
     }
     while (more) {
-        if (append(list, capture_one(capture, &inner)) < 0) {
+        if (plus_append_new(list, capture_one(capture, &inner)) < 0) {
             return -1;
         }
         more = next_standing(capture->frames, &home, &outer, &inner.made);
         if (more && check_step(capture, &outer, &inner) < 0) {
             return -1;
         }
-        if (inner.made != NULL && append(list, capture_made(inner.made)) < 0) {
+        if (inner.made != NULL && plus_append_new(list, capture_made(inner.made)) < 0) {
             return -1;
         }
         if (!more && called != NULL && !amounts_to(called, plus_pyframe_function(inner.frame))) {

@@ -58,7 +58,6 @@
 #include "frame_build.h"
 
 #include <opcode.h>
-#include <stdlib.h>
 
 typedef struct _PyInterpreterFrame Frame;
 

@@ -23,9 +23,6 @@
 
 #include "../../_base/memory/own_memory.h"
 
-#include <stdbool.h>
-#include <string.h>
-
 enum { TEE_VALUES = 57, MOST_BYTES = 512 };
 
 static const struct row {

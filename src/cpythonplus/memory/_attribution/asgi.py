@@ -3,8 +3,6 @@
 from cpythonplus._base.web.asgi import Application, around_asgi
 from cpythonplus.memory._attribution.recording import Span, refuse
 
-__all__ = ["attribute_asgi"]
-
 
 def attribute_asgi(application: Application) -> Application:
     """Return an ASGI application whose HTTP requests are attributed to their routes.

@@ -8,8 +8,6 @@ TYPE_CHECKING = False  # as in typing, whose import would weigh in the memory th
 if TYPE_CHECKING:
     from cpythonplus.memory._attribution.model import Attributed
 
-__all__ = ["attributed", "attributed_now"]
-
 
 def attributed(*, collect: bool = True) -> "Attributed":
     """Return the growth of this process by the tasks and routes that `attribute` has seen.

@@ -4,8 +4,6 @@ from typing import Any
 
 from cpythonplus.memory._attribution.recording import Span, refuse
 
-__all__ = ["attribute_celery"]
-
 _open: dict[object, Span] = {}
 """By the identifier of a task that is being executed."""
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-__all__ = ["attribute_dask"]
-
 
 def attribute_dask(client: Any) -> None:  # noqa: ANN401  # distributed.Client
     """Attribute the growth of dask's workers to the names of tasks, as in `sum` and `read-csv`.

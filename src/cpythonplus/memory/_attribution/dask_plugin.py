@@ -7,8 +7,6 @@ from distributed import WorkerPlugin
 
 from cpythonplus.memory._attribution.recording import Span, recorder
 
-__all__ = ["Attribution"]
-
 
 class Attribution(WorkerPlugin):
     """Begins and ends spans, in the thread of the worker's event loop."""

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from typing import Final, NamedTuple
 
-__all__ = ["Estimate", "by_rows", "mean", "trimmed"]
-
 _PASSES: Final = 8
 _USUAL: Final = 1.4826
 """The ratio of a normal distribution's standard deviation to its median absolute deviation."""

@@ -7,8 +7,6 @@ each two neighbouring rows: sums stay right, and the newest rows are the finest.
 from array import array
 from typing import Final, NamedTuple
 
-__all__ = ["FIRST", "Entry", "Name", "Point", "Rows", "Series"]
-
 _ENTRIES: Final = 128
 _FIELDS: Final = 5
 FIRST: Final = 8

@@ -15,8 +15,6 @@ from typing import Final, NamedTuple
 
 from cpythonplus import _native
 
-__all__ = ["Mark", "Meter", "private_bytes"]
-
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _TOO_LONG_NS: Final = 2_000_000
 _STRIKES: Final = 3

@@ -6,8 +6,6 @@ from typing import Literal
 from cpythonplus._base.data import Data
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["Attributed", "AttributedRow", "Evidence", "Finding"]
-
 Finding = Literal["grows", "steady", "warms up", "levels off", "offset", "unclear", "too few"]
 Evidence = Literal["alone", "together", ""]
 

@@ -32,8 +32,6 @@ from cpythonplus import _native
 from cpythonplus.memory._attribution.keeping import Name, Rows
 from cpythonplus.memory._attribution.measuring import Mark, Meter, private_bytes
 
-__all__ = ["NAMES", "OTHER", "SHARE", "Recorder", "Span", "configure", "recorder", "refuse"]
-
 OTHER: Final = "(other)"
 SHARE: Final = 0.01
 NAMES: Final = 64

@@ -23,8 +23,6 @@ from cpythonplus.memory._attribution.measuring import private_bytes
 from cpythonplus.memory._attribution.model import Attributed, AttributedRow, Evidence, Finding
 from cpythonplus.memory._attribution.recording import OTHER, Recorder
 
-__all__ = ["reported"]
-
 _LEAST_ENTRIES: Final = 8
 _LEAST_BYTES: Final = 16.0
 """Bytes of a call: less than one small object is noise."""
@@ -317,11 +315,7 @@ def _finding(known: _Known | None, whole: _Whole) -> Finding:
 
 
 def _row(
-    text: str,
-    name: Name,
-    judged: list[_Judged],
-    stretch: tuple[Point, Point],
-    block: float,
+    text: str, name: Name, judged: list[_Judged], stretch: tuple[Point, Point], block: float
 ) -> AttributedRow:
     middle, end = stretch
     count = end.counts[name.index] - middle.counts[name.index]

@@ -3,18 +3,9 @@
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast
 
-from cpythonplus.memory._attribution.recording import (
-    NAMES,
-    SHARE,
-    Span,
-    configure,
-    refuse,
-)
-
-__all__ = ["attribute"]
+from cpythonplus.memory._attribution.recording import NAMES, SHARE, Span, configure, refuse
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -55,12 +46,7 @@ class attribute:  # noqa: N801  # used like a function
         self._spans.append(span)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         spans = self._spans
         if len(spans) == 1:
             spans.pop().end()

@@ -3,8 +3,6 @@
 from cpythonplus._base.web.wsgi import Application, around_wsgi
 from cpythonplus.memory._attribution.recording import Span, refuse
 
-__all__ = ["attribute_wsgi"]
-
 
 def attribute_wsgi(application: Application) -> Application:
     """Return a WSGI application whose requests are attributed to their routes.

@@ -1,22 +1,16 @@
 /* The binding of caches. */
 #include "../binding.h"
 
-#include <errno.h>
-
 #include "../../_base/memory/granules.h"
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/frames/live_frames.h"
 #include "../../_interp/objects/gc_objects.h"
 #include "../_garbage/held.h"
 #include "fixed_costs.h"
-#include "free_lists.h"
 
-static PyObject *
-memory_free_lists_text(PyObject *module, PyObject *unused)
-{
-    return plus_refuses_free_threaded() ? NULL : plus_free_lists_text();
-}
+PLUS_RETURNS(memory_free_lists_text, plus_refuses_free_threaded() ? NULL : plus_free_lists_text())
 
 static PyObject *
 memory_exclusively_held(PyObject *module, PyObject *args)

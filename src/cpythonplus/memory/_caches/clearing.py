@@ -8,8 +8,6 @@ from cpythonplus.memory._caches.finding import find_rows, wrappers
 from cpythonplus.memory._caches.model import Cache
 from cpythonplus.memory._caches.standard_library import CLEAR_BY, clear_standard
 
-__all__ = ["clear_rows"]
-
 
 def clear_rows(rows: Sequence[Cache], names: Sequence[str]) -> dict[str, int]:
     """Clear the named caches, or those worth it; return the bytes that each has given back."""

@@ -12,8 +12,6 @@ from cpythonplus.memory._caches.model import Cache, FixedCost
 from cpythonplus.memory._caches.standard_library import abc_row, standard_rows
 from cpythonplus.memory._cycles.looking import type_dict
 
-__all__ = ["find_rows", "fixed_costs", "wrappers"]
-
 _ABC_DATA: Any = type(type_dict(ABC).get("_abc_impl"))
 _FIXED: Final = (
     ("code", "byte code, line tables, constants: grows with each imported module"),

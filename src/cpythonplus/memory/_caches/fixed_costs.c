@@ -2,8 +2,6 @@
  * by its references.  A note of each counted object would take too much memory. */
 #include "fixed_costs.h"
 
-#include <errno.h>
-
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/objects/sizes.h"
 

@@ -1,4 +1,4 @@
-/* The cost of a program's text as objects: code, docstrings, annotations, interned names. */
+/* The cost of a program's text as objects: code, docstrings, annotations, interned names; and the free lists. */
 #pragma once
 
 #include "../../_base/compat.h"
@@ -18,3 +18,13 @@ struct plus_fixed_costs {
 /* Walks over the heap, if plus_heap_walk_refusal() allows it; 0, or -ENOMEM. */
 int
 plus_fixed_costs_count(struct plus_fixed_costs *costs);
+
+/* ---- free lists: freed objects that the interpreter keeps for reuse ---- */
+/* Returns the text that sys._debugmallocstats() writes about the allocator and the free lists, as a str.
+ *
+ * It writes to the C library's `stderr`, which is replaced for the call; output of other threads still reaches the
+ * original stream.  None if the interpreter has no such function, or the C library (musl) no such variable, or if the
+ * program has replaced the function.  NULL with MemoryError.  With the GIL held, not on a free-threaded build; the
+ * time is in proportion to the arenas. */
+PyObject *
+plus_free_lists_text(void);

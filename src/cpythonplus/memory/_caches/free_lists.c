@@ -19,13 +19,11 @@
  * the page tables of a large process and may hang in a lock of another thread's; reading the lists themselves, which
  * are elsewhere in each version. */
 #define _GNU_SOURCE
-#include "free_lists.h"
+#include "fixed_costs.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #ifdef __GLIBC__ /* its manual allows setting `stderr`; musl's is a constant */
 

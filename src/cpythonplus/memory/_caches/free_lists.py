@@ -8,8 +8,6 @@ from typing import Final
 from cpythonplus import _native
 from cpythonplus.memory._caches.model import WORTH_BYTES, Cache
 
-__all__ = ["CLEAR", "PREFIX", "free_list_rows"]
-
 PREFIX: Final = "free list: "
 CLEAR: Final = "gc.collect()"
 _LINE: Final = re.compile(

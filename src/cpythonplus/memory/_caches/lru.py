@@ -15,8 +15,6 @@ from cpythonplus import _native
 from cpythonplus.memory._caches.model import WORTH_BYTES, Cache
 from cpythonplus.memory._cycles.looking import is_type, type_module, type_name, type_qualname
 
-__all__ = ["CACHE_TYPE", "PREFIX", "clear_lru", "lru_rows"]
-
 CACHE_TYPE: Any = type(functools.lru_cache(len))
 PREFIX: Final = "lru_cache "
 _ENOUGH_HITS: Final = 10

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["WORTH_BYTES", "Cache", "FixedCost"]
-
 WORTH_BYTES: Final = 1 << 20
 """Clearing less than this is not worth the trouble."""
 

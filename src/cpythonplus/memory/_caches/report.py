@@ -8,8 +8,6 @@ from cpythonplus.memory._caches.finding import find_rows, fixed_costs
 from cpythonplus.memory._caches.model import Cache, FixedCost
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["Caches", "caches"]
-
 
 @dataclass(frozen=True, slots=True)
 class Caches(Examined):
@@ -61,9 +59,4 @@ def caches() -> Caches:
     """
     rows, left_out = find_rows()
     fixed = sorted(fixed_costs(left_out), key=lambda cost: -cost.size_bytes)
-    return Caches(
-        rows=tuple(rows),
-        fixed=tuple(fixed),
-        left_out=tuple(left_out),
-        pid=os.getpid(),
-    )
+    return Caches(rows=tuple(rows), fixed=tuple(fixed), left_out=tuple(left_out), pid=os.getpid())

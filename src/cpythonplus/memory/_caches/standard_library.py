@@ -10,8 +10,6 @@ from typing import Any, Final
 from cpythonplus import _native
 from cpythonplus.memory._caches.model import WORTH_BYTES, Cache
 
-__all__ = ["CLEAR_BY", "abc_row", "clear_standard", "standard_rows"]
-
 _names_of_module = vars(ModuleType)["__dict__"].__get__
 _EMPTY_BYTES: Final = _native.memory_object_bytes({})
 

@@ -9,7 +9,6 @@
 #include "../../_interp/objects/layouts.h"
 #include "../../_interp/objects/world.h"
 #include "referrers.h"
-#include "root_path.h"
 #include "tally.h"
 
 static int

@@ -13,15 +13,6 @@ from cpythonplus.memory._cycles.looking import is_type, qualified_name
 from cpythonplus.memory._examined import Examined
 from cpythonplus.memory._owners.model import Where
 
-__all__ = [
-    "ReferencePath",
-    "Referrer",
-    "Referrers",
-    "most_frequent_path",
-    "path",
-    "referrers",
-]
-
 _OWN = __file__.rpartition("/")[0]
 
 

@@ -7,8 +7,6 @@ from typing import Final
 from cpythonplus.memory._census.looking_back import ReferencePath, Referrers, path, referrers
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["Census", "CensusRow", "Difference", "largest_first"]
-
 _VIEWS: Final = ("by_type", "by_owner", "by_module", "by_size_class")
 
 

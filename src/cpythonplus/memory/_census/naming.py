@@ -6,8 +6,6 @@ from typing import Any
 
 from cpythonplus.memory._cycles.looking import is_dict
 
-__all__ = ["module_name", "namespace_name", "source_modules"]
-
 _names_of_module = vars(ModuleType)["__dict__"].__get__
 
 

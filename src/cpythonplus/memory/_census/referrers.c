@@ -14,9 +14,6 @@
  * first row is made, because making it may start the collector. */
 #include "referrers.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_base/memory/granules.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_heap/heap_walk.h"

@@ -15,9 +15,7 @@
  * looks at, and could free an object in another thread than the program does.)  The copy answers with addresses, which
  * are compared and not followed: the first object is known to be alive, and the path is believed only if each object
  * is seen to refer to the next. */
-#include "root_path.h"
-
-#include <errno.h>
+#include "referrers.h"
 
 #include "../../_base/memory/record_table.h"
 #include "../../_base/process/clock.h"

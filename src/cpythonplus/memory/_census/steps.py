@@ -12,8 +12,6 @@ from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import qualified_name
 from cpythonplus.memory._owners.spelling import Step, spelled
 
-__all__ = ["PathStep", "path_steps", "told_steps"]
-
 
 @dataclass(frozen=True, slots=True)
 class PathStep:

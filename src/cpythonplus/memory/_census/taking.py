@@ -12,8 +12,6 @@ from cpythonplus.memory._census.model import Census, CensusRow, largest_first
 from cpythonplus.memory._census.naming import namespace_name, source_modules
 from cpythonplus.memory._cycles.looking import qualified_name, type_module
 
-__all__ = ["census"]
-
 _SAME_NAME: Final = 20
 _Sum = tuple[int, int]
 """Objects and bytes."""

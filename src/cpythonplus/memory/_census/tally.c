@@ -14,8 +14,6 @@
  * code, but the records stay in place until all are released. */
 #include "tally.h"
 
-#include <errno.h>
-
 #include "../../_interp/objects/layouts.h"
 
 /* The role of a class's objects. */

@@ -10,8 +10,6 @@
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/object_parts.h"
 
-#include <stddef.h>
-
 #define PLUS_SMALL_CLASSES 33 /* 0, and pymalloc's: 16, 32 ... 512 */
 #define PLUS_SIZE_CLASSES 88  /* then 1024, 2048 ... */
 

@@ -2,16 +2,6 @@
 
 from collections.abc import Sequence
 
-__all__ = [
-    "for_class",
-    "for_closure",
-    "for_exception",
-    "for_frame",
-    "for_instances",
-    "for_namespace",
-    "for_snapshot",
-]
-
 
 def for_exception(steps: Sequence[str], others: Sequence[str] = ()) -> str:
     """Return advice for releasing an exception.

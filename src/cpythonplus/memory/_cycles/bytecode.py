@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Final, NamedTuple
 
-__all__ = ["Step", "positions", "steps"]
-
 
 class Step(NamedTuple):
     """An instruction.

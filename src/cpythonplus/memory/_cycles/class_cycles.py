@@ -24,8 +24,6 @@ from cpythonplus.memory._cycles.places import calls_type, find_code
 from cpythonplus.memory._cycles.placing import methods, place_of
 from cpythonplus.memory._cycles.report import Cause, Edge, Kind
 
-__all__ = ["find", "place_of_class"]
-
 _LOCALS: Final = ".<locals>."
 _SEARCH_LIMIT: Final = 2000  # code objects
 _module_dict: Final = vars(ModuleType)["__dict__"].__get__

@@ -15,8 +15,6 @@ from cpythonplus.memory._cycles.paths import Path, paths_to
 from cpythonplus.memory._cycles.placing import Stored, along, place_in, place_in_scope
 from cpythonplus.memory._cycles.report import Cause, Kind
 
-__all__ = ["find"]
-
 _get_closure = FunctionType.__dict__["__closure__"].__get__
 
 

@@ -11,8 +11,6 @@ from cpythonplus import _native
 from cpythonplus.memory._cycles.edges import SNAPSHOT, Edge, Role, attribute_items, edges, frame_of
 from cpythonplus.memory._cycles.looking import attribute_dict, is_type
 
-__all__ = ["Component", "Cut"]
-
 Cut = tuple[int, int, str] | int
 """A reference by its holder, target and name; or an object, and with it all that leads to it."""
 

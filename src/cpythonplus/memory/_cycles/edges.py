@@ -30,8 +30,6 @@ from cpythonplus.memory._cycles.looking import (
     type_name,
 )
 
-__all__ = ["SNAPSHOT", "Edge", "Role", "edges", "frame_of", "is_running"]
-
 
 class Role(enum.Enum):
     """The use of a reference for naming a cycle."""
@@ -156,10 +154,7 @@ def _function(code: CodeType, held: list[object]) -> FunctionType | None:
 
 
 def _cells(
-    code: CodeType,
-    function: FunctionType | None,
-    values: dict[str, object],
-    held: list[object],
+    code: CodeType, function: FunctionType | None, values: dict[str, object], held: list[object]
 ) -> _Reached:
     """Yield the cells of variables, with the variables' names."""
     free = {}

@@ -12,19 +12,11 @@ from cpythonplus.memory._cycles.advice import for_exception, for_snapshot
 from cpythonplus.memory._cycles.component import Component, Cut
 from cpythonplus.memory._cycles.edges import Edge, Role, frame_of, is_running
 from cpythonplus.memory._cycles.finding import Finding
-from cpythonplus.memory._cycles.looking import (
-    is_exception,
-    is_type,
-    mro,
-    traceback_of,
-    type_name,
-)
+from cpythonplus.memory._cycles.looking import is_exception, is_type, mro, traceback_of, type_name
 from cpythonplus.memory._cycles.paths import Path, paths_to
 from cpythonplus.memory._cycles.placing import Stored, along, place_in, place_in_scope, place_of
 from cpythonplus.memory._cycles.report import Cause, Kind
 from cpythonplus.memory._cycles.short_cycles import shortest
-
-__all__ = ["find", "is_error"]
 
 _HOLDERS_LIMIT: Final = 32
 _TRACEBACK_LIMIT: Final = 1000

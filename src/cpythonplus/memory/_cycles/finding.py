@@ -6,8 +6,6 @@ from typing import NamedTuple
 from cpythonplus.memory._cycles.component import Cut
 from cpythonplus.memory._cycles.report import Cause
 
-__all__ = ["Finding"]
-
 
 class Finding(NamedTuple):
     """A cause, and the references that are gone once it has been fixed."""

@@ -9,8 +9,6 @@ from cpythonplus.memory._cycles.holders import every_object, find_holders
 from cpythonplus.memory._cycles.looking import traceback_of, type_qualname
 from cpythonplus.memory._cycles.report import Hoard
 
-__all__ = ["find_hoards"]
-
 _LARGE_BYTES = 16 * 1024
 """Smaller hoards are left out."""
 _NAMED_MAX = 500

@@ -23,8 +23,6 @@ from cpythonplus.memory._cycles.looking import (
     type_qualname,
 )
 
-__all__ = ["every_object", "find_holders"]
-
 _LEVELS = 5
 """The most containers inside each other: holder.attribute -> dict -> list -> exception."""
 # By id: a metaclass may have its own __eq__ and __hash__.

@@ -19,8 +19,6 @@ from cpythonplus.memory._cycles.placing import Stored, methods, place_in_class
 from cpythonplus.memory._cycles.report import Cause, Kind
 from cpythonplus.memory._cycles.short_cycles import Hop
 
-__all__ = ["is_instance", "of_instances"]
-
 # Names of attributes that refer to an older object.
 _UPWARDS: Final = frozenset(
     {"back", "container", "manager", "master", "outer", "owner", "parent", "prev", "previous"}

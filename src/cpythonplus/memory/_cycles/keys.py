@@ -4,8 +4,6 @@ from typing import Any
 
 from cpythonplus.memory._cycles.looking import qualified_name
 
-__all__ = ["key_text"]
-
 _CHARACTERS = 40
 _KEPT = 4
 _SMALL = 1000

@@ -9,26 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
-__all__ = [
-    "attribute_dict",
-    "function_name",
-    "function_of",
-    "globals_of",
-    "is_dict",
-    "is_exception",
-    "is_list",
-    "is_tuple",
-    "is_type",
-    "mro",
-    "qualified_name",
-    "slots",
-    "traceback_of",
-    "type_dict",
-    "type_module",
-    "type_name",
-    "type_qualname",
-]
-
 _HEAP_TYPE: Final = 1 << 9
 
 _own: Final = type.__dict__

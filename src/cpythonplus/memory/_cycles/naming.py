@@ -14,19 +14,12 @@ from types import CellType, FrameType, FunctionType, TracebackType
 from typing import Final
 
 from cpythonplus._base.data import Place
-from cpythonplus.memory._cycles import (
-    class_cycles,
-    closure_cycles,
-    exception_cycles,
-    other_cycles,
-)
+from cpythonplus.memory._cycles import class_cycles, closure_cycles, exception_cycles, other_cycles
 from cpythonplus.memory._cycles.component import Component
 from cpythonplus.memory._cycles.finding import Finding
 from cpythonplus.memory._cycles.looking import is_type, type_name
 from cpythonplus.memory._cycles.other_cycles import find_in_long
 from cpythonplus.memory._cycles.report import Cause, Kind
-
-__all__ = ["ALL_KINDS", "causes", "is_named"]
 
 ALL_KINDS: Final = frozenset(Kind)
 

@@ -15,8 +15,6 @@ from cpythonplus.memory._cycles.placing import Stored, along, place_in
 from cpythonplus.memory._cycles.report import Cause, Edge, Kind
 from cpythonplus.memory._cycles.short_cycles import Hop, beginning, shortest
 
-__all__ = ["find", "find_in_long"]
-
 
 def find(component: Component, members: Sequence[int]) -> Finding:
     """Name a variable or an attribute that closes a short cycle."""

@@ -10,8 +10,6 @@ from cpythonplus.memory._cycles.component import Component
 from cpythonplus.memory._cycles.edges import Edge, Role
 from cpythonplus.memory._cycles.looking import is_exception, is_type, type_name
 
-__all__ = ["Path", "is_written", "paths_to"]
-
 _SEARCH_LIMIT: Final = 2000  # edges
 _PATHS_LIMIT: Final = 24
 _SHOWN_PARTS: Final = 3

@@ -8,16 +8,6 @@ from typing import Any, Final
 from cpythonplus.memory._cycles.bytecode import Step, positions, steps
 from cpythonplus.memory._cycles.looking import function_of, is_type, type_dict
 
-__all__ = [
-    "calls_type",
-    "find_code",
-    "mentions",
-    "nested_code",
-    "setter_at",
-    "store_line",
-    "stored_from_parameter",
-]
-
 _STATEMENT_LIMIT: Final = 30  # instructions
 _WRAPPERS_LIMIT: Final = 10
 

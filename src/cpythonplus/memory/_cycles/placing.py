@@ -2,12 +2,7 @@
 
 import gc
 from collections.abc import Iterator, Sequence
-from types import (
-    CodeType,
-    FunctionType,
-    GetSetDescriptorType,
-    MemberDescriptorType,
-)
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final, NamedTuple
 
 from cpythonplus._base.data import Place
@@ -18,18 +13,6 @@ from cpythonplus.memory._cycles.edges import Edge, Role, frame_of
 from cpythonplus.memory._cycles.looking import function_name, function_of, mro, type_dict
 from cpythonplus.memory._cycles.paths import Path
 from cpythonplus.memory._cycles.places import find_code, mentions, setter_at, store_line
-
-__all__ = [
-    "Stored",
-    "along",
-    "code_of_scope",
-    "methods",
-    "place_by_class",
-    "place_in",
-    "place_in_class",
-    "place_in_scope",
-    "place_of",
-]
 
 # Types of class attributes that are functions, or descriptors without code of the program.
 _PLAIN: Final = frozenset(map(id, (FunctionType, MemberDescriptorType, GetSetDescriptorType)))

@@ -8,8 +8,6 @@ from cpythonplus._base.data import Data, Place
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus._base.text.tables import objects
 
-__all__ = ["Cause", "Cycle", "Edge", "Hoard", "Kind", "Report"]
-
 
 class Kind(StrEnum):
     """The kind of reference that closes a cycle."""

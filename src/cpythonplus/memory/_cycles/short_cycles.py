@@ -9,8 +9,6 @@ from typing import Final, NamedTuple
 from cpythonplus.memory._cycles.component import Component
 from cpythonplus.memory._cycles.edges import Edge, Role
 
-__all__ = ["Hop", "beginning", "shortest"]
-
 _SEARCH_LIMIT: Final = 2000  # edges
 _TOTAL_LIMIT: Final = 6000
 _STARTS_LIMIT: Final = 24

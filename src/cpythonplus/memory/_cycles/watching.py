@@ -31,8 +31,6 @@ from cpythonplus.memory._cycles.hoards import find_hoards
 from cpythonplus.memory._cycles.naming import ALL_KINDS, causes
 from cpythonplus.memory._cycles.report import Cause, Cycle, Hoard, Kind, Report
 
-__all__ = ["Watch", "name_always", "watch"]
-
 _ROUNDS = 5
 """The collections at the end of a watch: freed objects may leave new garbage behind."""
 _PATIENCE_S = 1.0

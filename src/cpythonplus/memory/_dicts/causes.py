@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["Counts", "explain"]
-
 SHARED_NAMES = 30
 """The most attribute names that a class shares among its instances."""
 
@@ -37,10 +35,7 @@ _MANY = (
     f"more than {SHARED_NAMES} attributes, and no more can be shared",
     "Give the class __slots__, or split it",
 )
-_GENERAL = (
-    "keys in __dict__ that are not strings",
-    "Keep such keys in a dict of their own",
-)
+_GENERAL = ("keys in __dict__ that are not strings", "Keep such keys in a dict of their own")
 _FOREIGN = (
     "attributes whose names are not shared: the class shares {names} others and no more",
     "Set the same attributes in every __init__, None where there is no value, or use __slots__",

@@ -1,9 +1,6 @@
 /* See dict_rows.h.  If two key sets had the same 64-bit hash, they would be counted as one; no memory is read by it. */
 #include "dict_rows.h"
 
-#include <errno.h>
-#include <stdint.h>
-
 #define GROUPS 100000 /* limit of key sets; dicts with further ones are counted together */
 
 static Py_ssize_t

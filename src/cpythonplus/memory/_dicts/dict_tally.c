@@ -1,8 +1,5 @@
 #include "dict_tally.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/objects/sizes.h"
 

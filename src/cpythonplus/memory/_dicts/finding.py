@@ -10,8 +10,6 @@ from cpythonplus.memory._dicts.causes import Counts, explain
 from cpythonplus.memory._dicts.gains import class_gain, find_gains
 from cpythonplus.memory._dicts.report import Gain, KeySharing, LostSharing, Oversized
 
-__all__ = ["key_sharing"]
-
 
 def key_sharing(*, worth_bytes: int = 64 * 1024, top: int = 20) -> KeySharing:
     """Return classes and tables that take more memory than they need, and the remedies.

@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 from cpythonplus import _native
 from cpythonplus.memory._dicts.report import Gain
 
-__all__ = ["class_gain", "find_gains"]
-
 # The results of memory_walk_dicts().
 _Rows: TypeAlias = tuple[int, int, int, int, int, int, list[dict[str, Any]]]
 _Small: TypeAlias = tuple[int, int, int, list[dict[Any, Any]]]
@@ -30,12 +28,7 @@ _LIBRARY = sysconfig.get_path("stdlib")
 
 
 def find_gains(
-    rows: Sequence[_Rows],
-    small: _Small,
-    huge: Sequence[_Huge],
-    *,
-    worth_bytes: int,
-    top: int,
+    rows: Sequence[_Rows], small: _Small, huge: Sequence[_Huge], *, worth_bytes: int, top: int
 ) -> list[tuple[Gain, object]]:
     """Return the `top` that save most, each at least `worth_bytes`, with an object of each.
 

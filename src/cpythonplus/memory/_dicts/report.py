@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["Gain", "KeySharing", "LostSharing", "Oversized"]
-
 
 @dataclass(frozen=True, slots=True)
 class LostSharing:

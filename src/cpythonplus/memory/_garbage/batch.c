@@ -20,9 +20,6 @@
  * Rejected: gc.get_referents() for each item, which makes a list each in the middle of a collection. */
 #include "batch.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_interp/objects/sizes.h"
 
 /* ---- references ---------------------------------------------------------------------------------- */

@@ -15,9 +15,6 @@
  * would be reported as one; with 64 well-mixed bits that is not to be expected. */
 #include "batch.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include <frameobject.h>
 
 #define DICT_KEYS_MAX 32 /* keys of a larger dict are data, not names */

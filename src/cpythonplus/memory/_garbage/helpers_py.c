@@ -5,7 +5,7 @@
 
 #include "../../_interp/facts/facts.h"
 #include "../../_interp/frames/frame_variables.h"
-#include "islands.h"
+#include "held.h"
 
 static PyObject *
 memory_bare_frame(PyObject *module, PyObject *args)

@@ -14,9 +14,7 @@
  *
  * Rejected: a collection of the youngest generation, which looks at all objects made since the last one; clearing
  * every cell, which would break inner functions that live on. */
-#include "islands.h"
-
-#include <string.h>
+#include "held.h"
 
 /* Enough for functions that call each other; a linear search through so few is faster than a table. */
 #define MOST_NODES 256

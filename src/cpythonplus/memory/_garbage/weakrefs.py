@@ -2,8 +2,6 @@
 
 from cpythonplus import _native
 
-__all__ = ["clear_weakrefs"]
-
 
 def clear_weakrefs(obj: object, *, call_callbacks: bool = True) -> int:
     """Make all weak references to an object dead, as if it had died; it may get new ones.

@@ -8,23 +8,18 @@ WHERE is the name of the module, or the file below the project's folder if it is
 baseline consists of such lines, and xdist's workers send them to the process that started them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cpythonplus._base import files
 from cpythonplus._base.contents import contents
 from cpythonplus._base.text.visible import visible
 from cpythonplus.memory._cycles.naming import is_named
-from cpythonplus.memory._cycles.report import Kind
+from cpythonplus.memory._cycles.report import Cause, Kind
 from cpythonplus.memory._no_cycles import allowing
-
-if TYPE_CHECKING:
-    from cpythonplus.memory._cycles.report import Cause
 
 _INSTALLED = ("site-packages", "dist-packages")
 _HEAD = """\

@@ -4,25 +4,18 @@
 found after the teardown, when the values of its fixtures are gone, are an error at teardown.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Iterable
 
 import pytest
 
 from cpythonplus.memory._cycles.naming import is_named
+from cpythonplus.memory._cycles.report import Cycle
 from cpythonplus.memory._no_cycles import allowing, wording
-from cpythonplus.memory._no_cycles.causes import State
+from cpythonplus.memory._no_cycles.causes import Met, State
 from cpythonplus.memory._no_cycles.machinery import Machinery
 from cpythonplus.memory._no_cycles.settings import Plan, Settings, marked
 from cpythonplus.memory._no_cycles.verdict import Verdict
 from cpythonplus.memory._no_cycles.young import Young
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
-
-    from cpythonplus.memory._cycles.report import Cycle
-    from cpythonplus.memory._no_cycles.causes import Met
 
 _NOT_CHECKED = Plan(frozenset(), ())
 

@@ -1,22 +1,16 @@
 """Tells cycles of pytest, plugins and unittest from those of tests and tested code."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+from cpythonplus.memory._cycles.report import Cause, Cycle
 from cpythonplus.memory._no_cycles import allowing
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from cpythonplus.memory._cycles.report import Cause, Cycle
 
 _PACKAGES = ("_pytest", "pytest", "pluggy", "unittest", "doctest", "xdist", "execnet", "hypothesis")
 _OWN = f"{Path(__file__).parent}/"

@@ -1,20 +1,15 @@
 """The settings of a session and of each of its tests: options, ini file, marks."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from cpythonplus._base.text.visible import visible
 from cpythonplus.memory._cycles.report import Kind
 from cpythonplus.memory._no_cycles import allowing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 ALLOW_MARK = "allow_cycles"
 CHECK_MARK = "no_cycles"

@@ -15,8 +15,6 @@ from typing import Any, Final
 from cpythonplus._base.data import Place
 from cpythonplus.memory._owners.spelling import LIBRARIES, Step
 
-__all__ = ["allocated_at"]
-
 _MOST: Final = 64
 _OF_EACH: Final = 4
 _NOTHING: Final = object()

@@ -15,15 +15,6 @@ from cpythonplus._base.proc import read_bytes
 # Not pathlib: it interns each part of a path, and each descriptor's number would be a new one.
 # ruff: noqa: PTH115
 
-__all__ = [
-    "descriptor_kinds",
-    "entries",
-    "exit_callbacks",
-    "interned_strings",
-    "shared_mappings",
-    "thread_kinds",
-]
-
 _PROC: Final = "/proc/self"
 _SHARED: Final = "/dev/shm"  # noqa: S108  # a name
 _RANDOM: Final = re.compile(r"[0-9A-Za-z]*\d[0-9A-Za-z]*|(?<=mp-)\w+|(?<=_)[a-f]{8}$")

@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from types import TracebackType
 from typing import Any, Final, Self
 
 from cpythonplus import _native
@@ -41,18 +40,6 @@ from cpythonplus.memory._owners.spelling import (
     spelled_below,
 )
 from cpythonplus.memory._resident import resident
-
-__all__ = [
-    "Mark",
-    "forget_mark",
-    "growth",
-    "growth_since_mark",
-    "growth_so_far",
-    "mark",
-    "owners",
-    "ways_of",
-    "ways_to",
-]
 
 _LONGEST_S: Final = 120
 _OF_BLOCKS: Final = "arenas"
@@ -194,12 +181,7 @@ class growth:  # noqa: N801  # used like a function
         self._mark = Mark()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         mark, self._mark = self._mark, None
         try:
             if kind is None and mark is not None:

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from cpythonplus._base.data import Data, Place
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["ClassKept", "Counted", "Growth", "Owner", "Owners", "PartGrown", "Where"]
-
 
 @dataclass(frozen=True, slots=True)
 class Owner(Data):

@@ -1,8 +1,6 @@
-#include "owner_classes.h"
+#include "owner_rows.h"
 
 #include "../../_base/rows.h"
-
-#include <errno.h>
 
 #include "../../_base/memory/copy_memory.h"
 #include "../binding.h"

@@ -2,10 +2,6 @@
  * (together.h), by key; and sums by class. */
 #include "owner_mark.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "../../_base/memory/copy_memory.h"
 #include "../../_interp/objects/object_parts.h"
 #include "together.h"

@@ -2,8 +2,6 @@
 
 #include "../../_base/rows.h"
 
-#include <string.h>
-
 #include "../../_heap/references.h"
 #include "../../_interp/objects/layouts.h"
 #include "../binding.h"

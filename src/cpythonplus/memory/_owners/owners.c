@@ -7,7 +7,6 @@
 #include "../../_base/rows.h"
 
 #include "../binding.h"
-#include "owner_classes.h"
 #include "owner_rows.h"
 
 static PyObject *

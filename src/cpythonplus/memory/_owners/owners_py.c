@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../_base/methods.h"
 #include "../../_base/process/clock.h"
 #include "../../_heap/heap_copy.h"
 #include "../../_heap/heap_walk.h"
@@ -147,11 +148,8 @@ memory_owners(PyObject *module, PyObject *args)
     return result;
 }
 
-static PyObject *
-memory_malloc_bytes(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromLongLong(plus_c_allocator_used_bytes(plus_c_allocator_kind()));
-}
+PLUS_RETURNS(memory_malloc_bytes,
+             PyLong_FromLongLong(plus_c_allocator_used_bytes(plus_c_allocator_kind())))
 
 PyMethodDef plus_memory_owners_methods[] = {
     {"memory_malloc_bytes", memory_malloc_bytes, METH_NOARGS,

@@ -7,8 +7,6 @@ from typing import Final
 
 from cpythonplus._base.proc import read_bytes
 
-__all__ = ["copy_room"]
-
 _OBJECT_BYTES: Final = 150
 _SPARED: Final = 0.9
 """The program goes on meanwhile."""

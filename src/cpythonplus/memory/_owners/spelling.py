@@ -13,16 +13,6 @@ from cpythonplus._base.contents import opened
 from cpythonplus._base.data import Place
 from cpythonplus.memory._cycles.keys import key_text
 
-__all__ = [
-    "LIBRARIES",
-    "Step",
-    "class_place",
-    "forget_sources",
-    "place_of",
-    "spelled",
-    "spelled_below",
-]
-
 Step = tuple[str, Any, str]
 """The kind of reference to the next object, its label, and the class of that object."""
 

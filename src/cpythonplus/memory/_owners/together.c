@@ -2,9 +2,6 @@
  * say nothing, so a method counts with its function, and a tuple, a cell or a partial with its content. */
 #include "together.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "../../_heap/left.h"
 #include "../../_heap/references.h"
 

@@ -10,13 +10,7 @@ from cpythonplus import _on_demand
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
-    from cpythonplus.memory._resident.model import (
-        Advice,
-        Arenas,
-        Pin,
-        Resident,
-        ResidentPart,
-    )
+    from cpythonplus.memory._resident.model import Advice, Arenas, Pin, Resident, ResidentPart
 
 __all__ = ["Advice", "Arenas", "Pin", "Resident", "ResidentPart", "resident"]
 
@@ -44,6 +38,6 @@ def resident(*, pins: bool = True) -> "Resident":
     return found
 
 
-_HOMES = dict.fromkeys(["Advice", "Arenas", "Pin", "Resident", "ResidentPart"], ".model")
+_HOMES = {".model": "Advice Arenas Pin Resident ResidentPart"}
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

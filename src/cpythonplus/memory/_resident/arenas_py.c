@@ -3,9 +3,6 @@
 
 #include "../../_base/rows.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_base/memory/page.h"
 #include "../../_base/process/clock.h"
 #include "../../_heap/heap_walk.h"

@@ -4,18 +4,10 @@ from collections.abc import Mapping
 
 from cpythonplus import UnsupportedPlatform, _native
 from cpythonplus.memory._resident import pins, smaps, splitting, verdict
-from cpythonplus.memory._resident.model import (
-    Arenas,
-    MappedFile,
-    Pin,
-    Resident,
-    ResidentPart,
-)
+from cpythonplus.memory._resident.model import Arenas, MappedFile, Pin, Resident, ResidentPart
 from cpythonplus.memory._resident.rows import ArenaRow, ArenaRows
 from cpythonplus.memory._resident.snapshot import Snapshot
 from cpythonplus.memory._resident.splitting import CHead, Ledger
-
-__all__ = ["examine"]
 
 _LARGEST_FILES = 3
 

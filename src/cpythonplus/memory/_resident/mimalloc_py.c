@@ -7,8 +7,6 @@
 
 #ifdef Py_GIL_DISABLED
 
-#include <errno.h>
-
 #include "../../_base/memory/record_table.h"
 #include "../../_base/process/clock.h"
 #include "../../_base/rows.h"

@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from cpythonplus.memory._examined import Examined
 
-__all__ = ["Advice", "Arenas", "MappedFile", "Pin", "Resident", "ResidentPart"]
-
 
 @dataclass(frozen=True, slots=True)
 class MappedFile:

@@ -6,8 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["namespaces", "note"]
-
 _OURS = ("cpythonplus.memory", "cpythonplus._base", "cpythonplus._interp")
 _brought: "set[str]" = set()
 

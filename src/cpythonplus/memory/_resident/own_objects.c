@@ -13,9 +13,6 @@
  * Objects of other classes are not checked like this: it would cost more than the walk. */
 #include "own_objects.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_base/memory/object_stack.h"
 #include "../../_interp/objects/layouts.h"
 #include "../../_interp/objects/referents.h"

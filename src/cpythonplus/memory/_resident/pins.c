@@ -19,9 +19,6 @@
  * Rejected: reading a block and guessing its class by a pointer (freed memory still has the old one). */
 #include "pins.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "../../_base/memory/address_table.h"
 #include "../../_heap/heap_walk.h"
 #include "../../_interp/objects/sizes.h"

@@ -8,8 +8,6 @@ from cpythonplus.memory._cycles.looking import qualified_name
 from cpythonplus.memory._resident.model import Pin
 from cpythonplus.memory._resident.snapshot import Snapshot
 
-__all__ = ["name"]
-
 _NAMED = 5
 """The most pins of each kind whose holder is looked for."""
 _LEAST_BYTES = 1 << 20

@@ -3,7 +3,6 @@
 
 #include "../../_base/rows.h"
 
-#include <errno.h>
 #include <malloc.h>
 
 #include "../../_base/memory/page.h"

@@ -1,7 +1,5 @@
 """The tuples that `_native` returns; its docstrings describe them."""
 
-__all__ = ["ArenaRow", "ArenaRows", "CHeapRow", "ChunkRow", "OwnRow", "OwnerRow", "PinRow"]
-
 ArenaRow = tuple[int, int, int, int, int, int, int]
 ChunkRow = tuple[int, int, int, bool]
 CHeapRow = tuple[int, int, int, int, int, int, list[ChunkRow], int]

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from cpythonplus._base.proc import read_bytes
-
-__all__ = ["Mapping", "parse", "read"]
+from cpythonplus._base.proc import mapping_fields, read_bytes
 
 
 @dataclass(slots=True)
@@ -45,7 +43,8 @@ def parse(text: str) -> Iterator[Mapping]:
             if before is not None:
                 before.resident_bytes = before.left_bytes = 1024 * int(rest.split()[0])
         elif "-" in key and not key.endswith(":"):
-            mapping = _mapping(line)
+            start, end, permissions, _, _, _, path = mapping_fields(line)
+            mapping = Mapping(start, end, permissions, path, 0, 0)
             if before is not None:
                 yield before
                 guard = mapping.start == before.end and before.permissions.startswith("---")
@@ -53,9 +52,3 @@ def parse(text: str) -> Iterator[Mapping]:
             before = mapping
     if before is not None:
         yield before
-
-
-def _mapping(line: str) -> Mapping:
-    addresses, permissions, _offset, _device, _inode, *path = line.split(maxsplit=5)
-    start, _, end = addresses.partition("-")
-    return Mapping(int(start, 16), int(end, 16), permissions, path[0] if path else "", 0, 0)

@@ -5,15 +5,7 @@ from cpythonplus.memory._resident.own import namespaces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from cpythonplus.memory._resident.rows import (
-        CHeapRow,
-        ChunkRow,
-        OwnerRow,
-        OwnRow,
-        PinRow,
-    )
-
-__all__ = ["TRY_AGAIN", "Snapshot", "main_heap", "take", "walk"]
+    from cpythonplus.memory._resident.rows import CHeapRow, ChunkRow, OwnerRow, OwnRow, PinRow
 
 TRY_AGAIN = 11  # EAGAIN
 _ATTEMPTS = 4

@@ -12,17 +12,6 @@ from cpythonplus import _native
 from cpythonplus.memory._resident.smaps import Mapping
 from cpythonplus.memory._resident.snapshot import main_heap, walk
 
-__all__ = [
-    "CHead",
-    "Ledger",
-    "c_heaps",
-    "large_blocks",
-    "other_allocator",
-    "rest",
-    "stacks",
-    "variables",
-]
-
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _HEAP_BYTES = 64 << 20  # glibc's heaps of other arenas begin at multiples of it
 _PROBES = 400_000  # pages that are probed one by one, for at most half a second, without the GIL

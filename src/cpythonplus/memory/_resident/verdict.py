@@ -6,8 +6,6 @@ from typing import Final
 from cpythonplus.memory._resident.model import Advice, Arenas, ResidentPart
 from cpythonplus.memory._resident.splitting import CHead
 
-__all__ = ["of"]
-
 _WORTH_BYTES: Final = 4 << 20
 _WORTH_SHARE: Final = 0.1
 _IN_USE: Final = (

@@ -1,8 +1,6 @@
 /* The binding of pool_pages.c, c_allocator.c and heap_trimmer.c. */
 #include "../binding.h"
 
-#include <errno.h>
-
 #include "../../_base/process/behind_fork.h"
 #include "../../_base/raise.h"
 #include "../../_interp/objects/pool_pages.h"

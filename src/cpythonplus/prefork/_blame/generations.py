@@ -1,12 +1,11 @@
 """The processes of a `serve` master for the doctor: their generations, and their private memory."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpythonplus._base.data import Data
 from cpythonplus._base.reading import Part, entries, size
@@ -15,9 +14,6 @@ from cpythonplus._base.text.tables import Layout, table
 from cpythonplus.prefork._blame.blaming import blame
 from cpythonplus.prefork._blame.sharing import process_memory
 from cpythonplus.prefork._gunicorn.service import SERVICE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _BLAME_S = 2.0
 """The time for looking at the workers' pages, one worker after the other."""

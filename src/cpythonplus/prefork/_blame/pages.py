@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from cpythonplus._base.proc import is_hidden, stat_fields
+from cpythonplus._base.proc import is_hidden, mapping_fields, stat_fields
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -55,7 +55,8 @@ def mappings(pid: int) -> list[Mapping]:
     if not lines:  # ended and not waited for, or a thread of the kernel
         raise ProcessLookupError(f"there is no running process {pid}")
     found: list[Mapping] = []
-    for each in map(_mapping, lines):
+    for line in lines:
+        each = Mapping(*mapping_fields(line))
         before = found[-1] if found else each
         if each.path == before.path == "[heap]" and each.start == before.end:
             # The kernel does not join what a forked process adds to the heap with what was there.
@@ -63,15 +64,6 @@ def mappings(pid: int) -> list[Mapping]:
         else:
             found.append(each)
     return found
-
-
-def _mapping(line: str) -> Mapping:
-    addresses, permissions, offset, device, inode, *path = line.split(maxsplit=5)
-    start, _, end = addresses.partition("-")
-    name = path[0] if path else ""
-    return Mapping(
-        int(start, 16), int(end, 16), permissions, int(offset, 16), device, int(inode), name
-    )
 
 
 def parent_of(pid: int) -> int:

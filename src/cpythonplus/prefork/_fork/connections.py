@@ -41,8 +41,6 @@ there; shutdown(), which ends the parent's connection; an unconnected TCP socket
 whose ENOTCONN clients do not take for a lost connection.
 """
 
-from __future__ import annotations
-
 import _socket
 import errno
 import fcntl

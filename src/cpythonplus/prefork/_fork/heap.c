@@ -32,10 +32,10 @@
 #include "heap.h"
 
 #include <frameobject.h>
-#include <stdlib.h>
 
 #include "../../_base/memory/granules.h"
 #include "../../_base/memory/object_stack.h"
+#include "../../_base/rows.h"
 #include "../../_interp/frames/live_frames.h"
 #include "../../_interp/objects/immortal.h"
 #include "../../_interp/objects/referents.h"
@@ -294,14 +294,9 @@ list_kept(const struct walk *walk)
     const struct kind *kind;
 
     for (size_t at = 0; list != NULL && (kind = plus_record_table_next(&walk->kinds, &at));) {
-        if (kind->kept == 0 && kind->watched == 0) {
-            continue;
+        if (kind->kept != 0 || kind->watched != 0) {
+            plus_append_row(&list, Py_BuildValue("(Onn)", kind->type, kind->kept, kind->watched));
         }
-        PyObject *entry = Py_BuildValue("(Onn)", kind->type, kind->kept, kind->watched);
-        if (entry == NULL || PyList_Append(list, entry) < 0) {
-            Py_CLEAR(list);
-        }
-        Py_XDECREF(entry);
     }
     return list;
 }

@@ -22,24 +22,19 @@ APScheduler is not started again: its jobs run in the parent, and would run once
 worker.
 """
 
-from __future__ import annotations
-
 import queue
 import re
 import sys
 import threading
 import weakref
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpythonplus.prefork._fork import native_threads, openmp, pools
+from cpythonplus.prefork._fork.native_threads import Thread
 from cpythonplus.prefork._guarding import Guard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cpythonplus.prefork._fork.native_threads import Thread
 
 _COME_BACK = re.compile(
     r"lib(scipy_)?openblas.*|libomp\b.*|libiomp5\b.*|OtelBatch.*|OtelPeriodic.*|DogStatsd_.*"

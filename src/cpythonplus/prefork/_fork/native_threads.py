@@ -9,8 +9,6 @@ has no stack that can be read.  It is for a message or a refusal, not for anythi
 right.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import struct

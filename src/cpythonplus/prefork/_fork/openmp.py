@@ -13,8 +13,6 @@ own.  Called inside of a parallel region, libgomp refuses.
 Several runtimes may be loaded, for packages bring copies of their own.  Each is found by its path.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -4,7 +4,6 @@
 #include "heap.h"
 
 #include <malloc.h>
-#include <stdlib.h>
 
 #include "../../_interp/objects/pools.h"
 

@@ -25,19 +25,15 @@ of aiohttp belong to one event loop for good: made in a warm-up, they work in no
 `before_fork` is for all others.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 import weakref
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from cpythonplus.prefork._fork.preparing import instances_of
 from cpythonplus.prefork._guarding import Guard
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 _F = TypeVar("_F", bound="Callable[[], object]")
 

@@ -29,8 +29,6 @@ ctypes is used because Python has no timerfd before 3.13, no inotify, and choose
 epoll itself.  `load` imports it in the parent, so that workers share its pages.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import platform

@@ -11,19 +11,15 @@ When the whole server stops, workers do not wait: they stop as these servers do.
 # The servers' classes differ from version to version.
 # ruff: noqa: ANN401
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpythonplus.prefork._warming.aiohttp import forget_loop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _CLOSE = (b"connection", b"close")
 _TURN_S = 0.05

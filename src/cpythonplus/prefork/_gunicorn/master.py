@@ -8,17 +8,17 @@ itself would replace ours, or be replaced by ours, without a message.
 # The arguments of the hooks differ between versions of gunicorn and classes of workers.
 # ruff: noqa: ANN401
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from gunicorn.app import base
+from gunicorn.app.base import BaseApplication
 from gunicorn.arbiter import Arbiter
 from gunicorn.errors import HaltServer
 
@@ -26,16 +26,9 @@ from cpythonplus.prefork._guarding import Guard, in_one_line, passes_through, te
 from cpythonplus.prefork._gunicorn.hooks import compose
 from cpythonplus.prefork._gunicorn.loader import load
 from cpythonplus.prefork._gunicorn.mold import Molding, become, deliver, prepare_worker
-from cpythonplus.prefork._gunicorn.service import SERVICE
+from cpythonplus.prefork._gunicorn.service import SERVICE, Service
 from cpythonplus.prefork._gunicorn.versions import require
 from cpythonplus.prefork._limits.children import is_child
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gunicorn.app.base import BaseApplication
-
-    from cpythonplus.prefork._gunicorn.service import Service
 
 _FAILED_STATUS = 1
 _ENDING = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL}

@@ -461,11 +461,7 @@ class Service(Engine):
         if worker is not None and "ready" not in self.said(worker.age):
             what = "hangs as it starts"
         self._hung.look(
-            server.log,
-            pid,
-            what=what,
-            served=any(requests.values()),
-            enough=2 * server.num_workers,
+            server.log, pid, what=what, served=any(requests.values()), enough=2 * server.num_workers
         )
 
     def end_silent(self, server: Any) -> None:

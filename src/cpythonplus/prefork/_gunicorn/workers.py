@@ -19,19 +19,15 @@ When the whole server stops (SIGTERM), idle connections are kept for STOP_LINGER
 # gunicorn's classes differ from version to version, so they cannot be typed.
 # ruff: noqa: ANN401, FBT003
 
-from __future__ import annotations
-
 import selectors
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gunicorn.workers import gthread
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
 
 STOP_LINGER_S = 2.0
 _TURN_S = 1.0

@@ -1,14 +1,9 @@
 """The children of a process: those that have ended, and their statuses, without waiting."""
 
-from __future__ import annotations
-
 import os
 import signal
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
 
 
 def reap_strangers(known: AbstractSet[int]) -> None:

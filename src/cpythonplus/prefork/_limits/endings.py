@@ -65,9 +65,7 @@ class OutOfMemoryKills:
     SAME_EVENT_S = 5.0
 
     def __init__(
-        self,
-        sources: tuple[Path, ...] | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, sources: tuple[Path, ...] | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._sources = _sources() if sources is None else sources
         self._clock = clock

@@ -8,17 +8,13 @@ A worker with hard limits notes each check of them on the board, once a second. 
 worker that does not.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from time import monotonic_ns
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cpythonplus.prefork._blame.sharing import private_bytes
 from cpythonplus.prefork._fork import native_threads
-
-if TYPE_CHECKING:
-    from cpythonplus.prefork._options import Options
+from cpythonplus.prefork._options import Options
 
 _SILENT_NS = 3 * 10**9
 _TURN_NS = 10**9

@@ -8,18 +8,14 @@ requests that it has answered well as a worker, and shuts it down.
 Only requests are repeated that change nothing, by their method, and carry no credentials.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from cpythonplus._base.requests import Request
 from cpythonplus.prefork._guarding import in_one_line
 from cpythonplus.prefork._warming.asgi import AsgiSession
 from cpythonplus.prefork._warming.kept import Kept
 from cpythonplus.prefork._warming.limit import TooLong
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
 
 _MOST_PATHS = 8
 _LIMIT_S = 5.0

@@ -4,17 +4,12 @@ SIGALRM interrupts it at any line.  Code in C that does not return to the interp
 interrupted.  The signal's handler and timer are the program's own again afterwards.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
+from types import FrameType
 
 _AGAIN_S = 1.0
 _LEAST_S = 1e-3

@@ -16,15 +16,14 @@ A warm-up does not follow redirects, and keeps no cookies.  Connections that a r
 not be used by two processes: see `pools` and `connections`.
 """
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pkgutil import resolve_name
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import Any, Protocol, cast
 
 from cpythonplus._base import requests
 from cpythonplus._base.requests import Request
@@ -34,10 +33,6 @@ from cpythonplus.prefork._options import is_path
 from cpythonplus.prefork._warming import wsgi
 from cpythonplus.prefork._warming.kept import Kept
 from cpythonplus.prefork._warming.limit import TooLong, limit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
 
 REPEATS = 8
 """Requests for each path: from the eighth run on the bytecode of 3.11 to 3.15 is specialised."""

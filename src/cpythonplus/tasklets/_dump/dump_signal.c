@@ -29,7 +29,6 @@
 #include "../../_base/process/own_thread.h"
 #include "../../_base/raise.h"
 
-#include <errno.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>

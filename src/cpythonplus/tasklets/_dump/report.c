@@ -25,11 +25,10 @@
 
 #include "../../_interp/saved_frames/frame_build.h"
 
+#include "../../_base/memory/copy_memory.h"
 #include "../../_base/process/clock.h"
 #include "../../_base/raise.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "../../_base/rows.h"
 
 /* ---- a row of addresses ----------------------------------------------------------------------- */
 
@@ -42,18 +41,14 @@ struct row {
 static void
 put(struct row *row, uintptr_t word)
 {
-    if (row->used == row->room) {
-        size_t room = row->room * 2 + 64;
-        uintptr_t *more = realloc(row->words, room * sizeof(*more));
+    uintptr_t *words = plus_room_for_one(row->words, row->used, &row->room, 64, sizeof *words);
 
-        if (more == NULL) {
-            row->failed = true;
-            return;
-        }
-        row->words = more;
-        row->room = room;
+    if (words == NULL) {
+        row->failed = true;
+        return;
     }
-    row->words[row->used++] = word;
+    row->words = words;
+    words[row->used++] = word;
 }
 
 static void
@@ -88,18 +83,9 @@ place(PyCodeObject *code, int line)
 }
 
 static int
-append_new(PyObject *list, PyObject *item)
-{
-    int result = item != NULL ? PyList_Append(list, item) : -1;
-
-    Py_XDECREF(item);
-    return result;
-}
-
-static int
 append_place(PyCodeObject *code, int offset, void *list)
 {
-    return append_new(list, place(code, plus_frames_line(code, offset)));
+    return plus_append_new(list, place(code, plus_frames_line(code, offset)));
 }
 
 /* The frames on a stack; for a loaded tasklet that has not gone on, its captured frames. */
@@ -381,7 +367,7 @@ gather(struct gathering *all, const struct plus_tasklet *task)
         return -1;
     }
     if (PyList_GET_SIZE(group->records) < all->most_alike) {
-        return append_new(group->records, record(task, all->now_ns));
+        return plus_append_new(group->records, record(task, all->now_ns));
     }
     uint64_t waited = waited_ns(task, all->now_ns);
 
@@ -442,7 +428,7 @@ groups_of(const struct gathering *all)
         PyObject *item = Py_BuildValue("(OnK)", group->records, group->more,
                                        (unsigned long long)group->longest_ns);
 
-        if (append_new(list, item) < 0) {
+        if (plus_append_new(list, item) < 0) {
             Py_CLEAR(list);
         }
     }
@@ -464,7 +450,7 @@ tasklets_of(struct plus_scheduler *sched, Py_ssize_t most_alike)
     Py_XDECREF(all.places);
     Py_XDECREF(all.lists);
     free(all.groups);
-    free(all.row.words);
+    plus_free(all.row.words);
     return result;
 }
 
@@ -493,12 +479,13 @@ take(enum plus_report_threads which, Py_ssize_t most_alike)
          tstate = PyThreadState_Next(tstate)) {
         bool begun = plus_pystate_ident(tstate) != 0; /* 0: the thread is being started */
 
-        if (tstate != own && begun && append_new(list, thread_record(tstate, most_alike)) < 0) {
+        if (tstate != own && begun &&
+            plus_append_new(list, thread_record(tstate, most_alike)) < 0) {
             Py_CLEAR(list);
         }
     }
     if (list != NULL && which != PLUS_REPORT_OTHERS &&
-        append_new(list, thread_record(own, most_alike)) < 0) {
+        plus_append_new(list, thread_record(own, most_alike)) < 0) {
         Py_CLEAR(list);
     }
     if (list != NULL && PyList_Reverse(list) < 0) { /* the interpreter lists the newest first */

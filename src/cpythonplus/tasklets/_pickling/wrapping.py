@@ -24,12 +24,7 @@ import sys
 import threading
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection
-from types import (
-    CellType,
-    CodeType,
-    FunctionType,
-    ModuleType,
-)
+from types import CellType, CodeType, FunctionType, ModuleType
 from typing import Any
 from weakref import WeakValueDictionary
 

@@ -6,8 +6,6 @@
 #include "../core/bomb.h"
 #include "../core/pickle_calls.h"
 
-#include <stddef.h>
-
 static struct plus_channel *
 self_of(PyObject *op)
 {
@@ -106,11 +104,7 @@ channel_send(PyObject *op, PyObject *value)
     return plus_channel_action(self_of(op), Py_NewRef(value), 1);
 }
 
-static PyObject *
-channel_receive(PyObject *op, PyObject *ignored)
-{
-    return plus_channel_action(self_of(op), Py_NewRef(Py_None), -1);
-}
+PLUS_RETURNS(channel_receive, plus_channel_action(self_of(self), Py_NewRef(Py_None), -1))
 
 static PyObject *
 send_bomb(PyObject *op, PyObject *bomb)
@@ -118,11 +112,8 @@ send_bomb(PyObject *op, PyObject *bomb)
     return bomb != NULL ? plus_channel_action(self_of(op), bomb, 1) : NULL;
 }
 
-static PyObject *
-channel_send_exception(PyObject *op, PyObject *args)
-{
-    return send_bomb(op, plus_bomb_from_class(args, "channel.send_exception"));
-}
+PLUS_RETURNS(channel_send_exception,
+             send_bomb(self, plus_bomb_from_class(arg, "channel.send_exception")))
 
 static PyObject *
 channel_send_throw(PyObject *op, PyObject *args)
@@ -167,31 +158,10 @@ channel_next(PyObject *op)
     return channel_receive(op, NULL);
 }
 
-static PyObject *
-channel_close(PyObject *op, PyObject *ignored)
-{
-    self_of(op)->closing = true;
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-channel_open(PyObject *op, PyObject *ignored)
-{
-    self_of(op)->closing = false;
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-get_closed(PyObject *op, void *ignored)
-{
-    return PyBool_FromLong(self_of(op)->closing && self_of(op)->balance == 0);
-}
-
-static PyObject *
-get_preference(PyObject *op, void *ignored)
-{
-    return PyLong_FromLong(self_of(op)->preference);
-}
+PLUS_DOES(channel_close, self_of(self)->closing = true)
+PLUS_DOES(channel_open, self_of(self)->closing = false)
+PLUS_GETS(get_closed, PyBool_FromLong(self_of(self)->balance == 0 && self_of(self)->closing))
+PLUS_GETS(get_preference, PyLong_FromLong(self_of(self)->preference))
 
 static int
 integer_of(PyObject *value, const char *refusal, int *sign)
@@ -220,11 +190,7 @@ set_preference(PyObject *op, PyObject *value, void *ignored)
     return 0;
 }
 
-static PyObject *
-get_schedule_all(PyObject *op, void *ignored)
-{
-    return PyLong_FromLong(self_of(op)->schedule_all);
-}
+PLUS_GETS(get_schedule_all, PyLong_FromLong(self_of(self)->schedule_all))
 
 static int
 set_schedule_all(PyObject *op, PyObject *value, void *ignored)

@@ -3,8 +3,6 @@
 
 #include "pickle_calls.h"
 
-#include <stddef.h>
-
 struct bomb {
     PyObject_HEAD PyObject *type, *value, *traceback; /* any may be NULL */
 };

@@ -22,8 +22,6 @@
 
 #include "../../_base/process/clock.h"
 
-#include <stddef.h>
-
 struct patience {
     uint64_t now_ns, parked_ns;
 };

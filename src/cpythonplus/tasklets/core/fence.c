@@ -186,11 +186,7 @@ fenced_switch(PyObject *greenlet, PyObject *args, PyObject *kwargs)
     return enter(greenlet) < 0 ? NULL : method_switch(greenlet, args, kwargs);
 }
 
-static PyObject *
-fenced_throw(PyObject *greenlet, PyObject *args)
-{
-    return enter(greenlet) < 0 ? NULL : method_throw(greenlet, args);
-}
+PLUS_RETURNS(fenced_throw, enter(self) < 0 ? NULL : method_throw(self, arg))
 
 /* Checks a new parent: an active greenlet goes to its parent at its end. */
 static int

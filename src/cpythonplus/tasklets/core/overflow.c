@@ -33,8 +33,6 @@
 #include "task.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #define SIGNAL_STACK_BYTES ((size_t)32 << 10) /* faulthandler runs on it too */

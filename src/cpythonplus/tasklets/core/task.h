@@ -28,8 +28,6 @@
 #include "../stacks/fiber.h"
 #include "timers.h"
 
-#include <stdint.h>
-
 struct plus_scheduler;
 struct plus_poller;
 

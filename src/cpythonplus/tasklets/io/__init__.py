@@ -38,24 +38,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "StreamServer": "._server",
-    "Timer": "._timing",
-    "call_later": "._timing",
-    "in_thread": "._threadpool",
-    "patch": "._patching",
-    "patched": "._patching",
-    "set_loop_factory": "._hub",
-    "set_thread_limit": "._threadpool",
-    "sleep": "._timing",
-    "timeout": "._timing",
-    "unpatch": "._patching",
-    "wait_readable": "._descriptors",
-    "wait_writable": "._descriptors",
-    "names": ".names",
-    "select": ".select",
-    "selectors": ".selectors",
-    "socket": ".socket",
-    "ssl": ".ssl",
+    "._descriptors": "wait_readable wait_writable",
+    "._hub": "set_loop_factory",
+    "._patching": "patch patched unpatch",
+    "._server": "StreamServer",
+    "._threadpool": "in_thread set_thread_limit",
+    "._timing": "Timer call_later sleep timeout",
+    ".names": "names",
+    ".select": "select",
+    ".selectors": "selectors",
+    ".socket": "socket",
+    ".ssl": "ssl",
 }
 if not TYPE_CHECKING:  # names that are not listed are errors
     __getattr__, __dir__ = _on_demand(globals(), _HOMES)

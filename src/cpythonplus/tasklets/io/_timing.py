@@ -6,7 +6,6 @@
 
 import math
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from cpythonplus import _native
@@ -136,12 +135,7 @@ class timeout:  # noqa: N801  # as asyncio's
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         self._stop()
         self._tasklet = None
         if self._expired is None:

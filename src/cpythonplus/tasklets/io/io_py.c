@@ -10,11 +10,8 @@
 #include "poller.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <stddef.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>

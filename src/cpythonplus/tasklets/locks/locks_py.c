@@ -9,8 +9,6 @@
 #include "../running/tasklet_py.h"
 
 #include <limits.h>
-#include <stddef.h>
-#include <string.h>
 
 static inline struct plus_task_lock *
 self_of(PyObject *op)
@@ -115,18 +113,8 @@ lock_give(PyObject *op)
 #define PLUS_LOCK(name) lock_##name
 #include "../../threads/locks/lock_methods.h"
 
-static PyObject *
-lock_locked(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_task_lock_is_locked(self_of(op)));
-}
-
-static PyObject *
-lock_reinit(PyObject *op, PyObject *ignored)
-{
-    plus_task_lock_reinit(self_of(op));
-    Py_RETURN_NONE;
-}
+PLUS_RETURNS(lock_locked, PyBool_FromLong(plus_task_lock_is_locked(self_of(self))))
+PLUS_DOES(lock_reinit, plus_task_lock_reinit(self_of(self)))
 
 static PyObject *
 lock_statistics(PyObject *op, PyObject *ignored)
@@ -361,17 +349,9 @@ rlock_give(PyObject *op)
 #define PLUS_LOCK(name) rlock_##name
 #include "../../threads/locks/lock_methods.h"
 
-static PyObject *
-rlock_is_owned(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(is_owned(self_of(op)));
-}
-
-static PyObject *
-rlock_recursion_count(PyObject *op, PyObject *ignored)
-{
-    return PyLong_FromUnsignedLong(is_owned(self_of(op)) ? self_of(op)->count : 0);
-}
+PLUS_RETURNS(rlock_is_owned, PyBool_FromLong(is_owned(self_of(self))))
+PLUS_RETURNS(rlock_recursion_count,
+             PyLong_FromUnsignedLong(is_owned(self_of(self)) ? self_of(self)->count : 0))
 
 static PyObject *
 rlock_release_save(PyObject *op, PyObject *ignored)

@@ -19,11 +19,7 @@ from cpythonplus.tasklets.migrate._uses import Use, python_uses, text_uses
 
 _TEXT_NAMES = ("requirements*.txt", "Procfile", "Dockerfile*", "*.sh", "*.cfg", "*.toml", "*.ini")
 _YAML = ("*.yml", "*.yaml", "*.service")
-_ABOVE = {
-    WRITE: "write instead",
-    NONE: "no counterpart",
-    STAYS: "may stay",
-}
+_ABOVE = {WRITE: "write instead", NONE: "no counterpart", STAYS: "may stay"}
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -12,9 +12,8 @@
 
 #include "../core/task.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
-
-#include <stddef.h>
 
 struct local {
     PyObject_HEAD PyObject *dict; /* of the last user; borrowed from `values` */
@@ -198,11 +197,7 @@ local_setattro(PyObject *op, PyObject *name, PyObject *value)
     return turn_to_user(op) < 0 ? -1 : PyObject_GenericSetAttr(op, name, value);
 }
 
-static PyObject *
-local_dict(PyObject *op, void *ignored)
-{
-    return turn_to_user(op) < 0 ? NULL : Py_NewRef(self_of(op)->dict);
-}
+PLUS_GETS(local_dict, turn_to_user(self) < 0 ? NULL : Py_NewRef(self_of(self)->dict))
 
 static PyObject *
 local_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)

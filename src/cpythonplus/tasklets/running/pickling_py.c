@@ -286,11 +286,8 @@ generator_function(PyObject *module, PyObject *generator)
     return function != NULL ? function : Py_NewRef(Py_None);
 }
 
-static PyObject *
-generator_make(PyObject *module, PyObject *function)
-{
-    return plus_capturing_refused(PyExc_RuntimeError) ? NULL : plus_generator_make(function);
-}
+PLUS_RETURNS(generator_make,
+             plus_capturing_refused(PyExc_RuntimeError) ? NULL : plus_generator_make(arg))
 
 static PyObject *
 generator_restore(PyObject *module, PyObject *args)
@@ -306,17 +303,8 @@ generator_restore(PyObject *module, PyObject *args)
 
 /* ---- iterators ---------------------------------------------------------------------------------- */
 
-static PyObject *
-itertools_are_known(PyObject *module, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_fact_refusal(PLUS_FACT_ITERTOOLS) == NULL);
-}
-
-static PyObject *
-itertools_capture(PyObject *module, PyObject *iterator)
-{
-    return plus_itertools_capture(iterator);
-}
+PLUS_RETURNS(itertools_are_known, PyBool_FromLong(plus_fact_refusal(PLUS_FACT_ITERTOOLS) == NULL))
+PLUS_RETURNS(itertools_capture, plus_itertools_capture(arg))
 
 static PyObject *
 itertools_restore(PyObject *module, PyObject *args)

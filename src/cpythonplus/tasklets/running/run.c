@@ -19,8 +19,6 @@
 #include "../core/lists.h"
 #include "../scheduling/switching.h"
 
-#include <stdlib.h>
-
 static int
 push_caller(struct plus_scheduler *sched, struct plus_tasklet *task)
 {

@@ -16,8 +16,6 @@
 #include "context.h"
 #include "tasklet.h"
 
-#include <stddef.h>
-
 static struct plus_tasklet *
 self_of(PyObject *op)
 {
@@ -271,29 +269,10 @@ tasklet_call(PyObject *op, PyObject *args, PyObject *kwargs)
                         plus_tasklet_setup(self_of(op), Py_NewRef(args), Py_XNewRef(kwargs), true));
 }
 
-static PyObject *
-tasklet_insert(PyObject *op, PyObject *ignored)
-{
-    return self_or_null(op, plus_tasklet_insert(self_of(op)));
-}
-
-static PyObject *
-tasklet_remove(PyObject *op, PyObject *ignored)
-{
-    return self_or_null(op, plus_tasklet_remove(self_of(op)));
-}
-
-static PyObject *
-tasklet_run(PyObject *op, PyObject *ignored)
-{
-    return plus_tasklet_run(self_of(op), false);
-}
-
-static PyObject *
-tasklet_switch(PyObject *op, PyObject *ignored)
-{
-    return plus_tasklet_run(self_of(op), true);
-}
+PLUS_RETURNS(tasklet_insert, self_or_null(self, plus_tasklet_insert(self_of(self))))
+PLUS_RETURNS(tasklet_remove, self_or_null(self, plus_tasklet_remove(self_of(self))))
+PLUS_RETURNS(tasklet_run, plus_tasklet_run(self_of(self), false))
+PLUS_RETURNS(tasklet_switch, plus_tasklet_run(self_of(self), true))
 
 static PyObject *
 tasklet_throw(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -356,11 +335,8 @@ tasklet_set_atomic(PyObject *op, PyObject *value)
     return old;
 }
 
-static PyObject *
-tasklet_set_ignore_nesting(PyObject *op, PyObject *value)
-{
-    return set_flag(&self_of(op)->ignore_nesting, value, "set_ignore_nesting");
-}
+PLUS_RETURNS(tasklet_set_ignore_nesting,
+             set_flag(&self_of(self)->ignore_nesting, arg, "set_ignore_nesting"))
 
 static PyObject *
 tasklet_bind_thread(PyObject *op, PyObject *args)
@@ -448,11 +424,7 @@ set_block_trap(PyObject *op, PyObject *value, void *ignored)
     return 0;
 }
 
-static PyObject *
-get_tempval(PyObject *op, void *ignored)
-{
-    return Py_NewRef(self_of(op)->tempval);
-}
+PLUS_GETS(get_tempval, Py_NewRef(self_of(self)->tempval))
 
 static int
 set_tempval(PyObject *op, PyObject *value, void *ignored)

@@ -33,8 +33,6 @@
 #include "tasklet.h"
 #include "tasklet_py.h"
 
-#include <stdlib.h>
-
 /* Id of the last thread state here whose scheduler has ended.  Destructors of its other objects run afterwards. */
 static _Thread_local uint64_t ended_id;
 

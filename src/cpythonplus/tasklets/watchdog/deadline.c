@@ -33,8 +33,6 @@
 #include "../../_base/process/futex.h"
 #include "../../_base/process/own_thread.h"
 
-#include <string.h>
-
 #define NEVER PLUS_FUTEX_NO_DEADLINE
 #define RETRY_NS (10 * PLUS_NS_PER_MS) /* if there was no memory for a thread state */
 #define PATIENCE_NS PLUS_NS_PER_S /* of a fork: the program's sys.unraisablehook may be running */

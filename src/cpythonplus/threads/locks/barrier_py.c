@@ -13,14 +13,12 @@
  * between 0.87 and 0.9, with one a twelfth.  And it only counts its threads, so none of them can leave, and a fork in
  * the middle of a wait makes it wait for threads that do not exist.
  */
-#include "barrier_py.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 #include "condition_py.h"
-
-#include <stddef.h>
 
 /* The message of the running version's Barrier. */
 #if PY_VERSION_HEX >= 0x030E0000
@@ -327,11 +325,7 @@ barrier_abort(PyObject *op, PyObject *ignored)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-barrier_parties(PyObject *op, void *closure)
-{
-    return PyLong_FromSsize_t(barrier(op)->parties);
-}
+PLUS_GETS(barrier_parties, PyLong_FromSsize_t(barrier(self)->parties))
 
 static Py_ssize_t
 waiting(const barrier_object *self)
@@ -339,17 +333,8 @@ waiting(const barrier_object *self)
     return self->state == FILLING && self->generation == plus_fork_generation ? self->count : 0;
 }
 
-static PyObject *
-barrier_n_waiting(PyObject *op, void *closure)
-{
-    return PyLong_FromSsize_t(waiting(barrier(op)));
-}
-
-static PyObject *
-barrier_broken(PyObject *op, void *closure)
-{
-    return PyBool_FromLong(barrier(op)->state == BROKEN);
-}
+PLUS_GETS(barrier_n_waiting, PyLong_FromSsize_t(waiting(barrier(self))))
+PLUS_GETS(barrier_broken, PyBool_FromLong(barrier(self)->state == BROKEN))
 
 static PyObject *
 barrier_statistics(PyObject *op, PyObject *ignored)
@@ -436,22 +421,18 @@ PyDoc_STRVAR(barrier_doc,
              "action: called by one of them before all go on.  timeout: seconds, the default\n"
              "of wait().  Raises ValueError for fewer parties than one.");
 
-PyDoc_STRVAR(wait_doc,
-             "wait($self, /, timeout=None, *, breaks=True)\n--\n\n"
-             "Wait until all parties have come; return this thread's index among them.\n\n"
-             "timeout: seconds; None: the barrier's.  When the time is up, the barrier is broken\n"
-             "and BrokenBarrierError raised, here and in all who wait.  With breaks=False this\n"
-             "thread leaves instead, TimeoutError is raised here only, and the barrier stays\n"
-             "usable.");
-
-PyDoc_STRVAR(reset_doc, "reset($self, /)\n--\n\n"
-                        "Reset the barrier; threads that wait get BrokenBarrierError.");
-PyDoc_STRVAR(abort_doc, "abort($self, /)\n--\n\nBreak the barrier.");
-
 static PyMethodDef barrier_methods[] = {
-    {"wait", PLUS_KEYWORDS(barrier_wait), wait_doc},
-    {"reset", barrier_reset, METH_NOARGS, reset_doc},
-    {"abort", barrier_abort, METH_NOARGS, abort_doc},
+    PLUS_METHOD_KW(
+        "wait", barrier_wait, METH_FASTCALL | METH_KEYWORDS,
+        "$self, /, timeout=None, *, breaks=True",
+        "Wait until all parties have come; return this thread's index among them.\n\n"
+        "timeout: seconds; None: the barrier's.  When the time is up, the barrier is broken\n"
+        "and BrokenBarrierError raised, here and in all who wait.  With breaks=False this\n"
+        "thread leaves instead, TimeoutError is raised here only, and the barrier stays\n"
+        "usable."),
+    PLUS_METHOD("reset", barrier_reset, METH_NOARGS, "$self, /",
+                "Reset the barrier; threads that wait get BrokenBarrierError."),
+    PLUS_METHOD("abort", barrier_abort, METH_NOARGS, "$self, /", "Break the barrier."),
     {"statistics", barrier_statistics, METH_NOARGS, plus_statistics_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},

@@ -23,13 +23,12 @@
  */
 #include "condition_py.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 #include "../waiting/foreign_lock.h"
-
-#include <stddef.h>
 
 static inline plus_condition_object *
 condition(PyObject *op)
@@ -396,21 +395,13 @@ condition_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
     return self->native ? plus_none(release(self)) : call_lock(self, "__exit__", args, nargs, NULL);
 }
 
-static PyObject *
-condition_locked(PyObject *op, PyObject *ignored)
-{
-    return call_lock(condition(op), "locked", NULL, 0, NULL);
-}
+PLUS_RETURNS(condition_locked, call_lock(condition(self), "locked", NULL, 0, NULL))
 
 /* ------------------------------------------------------------------------------------------------
  * Parts that users of threading.Condition use
  */
 
-static PyObject *
-condition_is_owned(PyObject *op, PyObject *ignored)
-{
-    return plus_truth(is_owned(condition(op)));
-}
+PLUS_RETURNS(condition_is_owned, plus_truth(is_owned(condition(self))))
 
 static PyObject *
 condition_release_save(PyObject *op, PyObject *ignored)
@@ -437,17 +428,9 @@ plus_condition_reinit(plus_condition_object *self)
     return 0;
 }
 
-static PyObject *
-condition_reinit(PyObject *op, PyObject *ignored)
-{
-    return plus_none(plus_condition_reinit(condition(op)));
-}
-
-static PyObject *
-condition_get_lock(PyObject *op, void *closure)
-{
-    return check_initialised(condition(op)) < 0 ? NULL : Py_NewRef(condition(op)->lock);
-}
+PLUS_RETURNS(condition_reinit, plus_none(plus_condition_reinit(condition(self))))
+PLUS_GETS(condition_get_lock,
+          check_initialised(condition(self)) < 0 ? NULL : Py_NewRef(condition(self)->lock))
 
 static Py_ssize_t
 count_waiters(plus_condition_object *self)
@@ -492,11 +475,7 @@ plus_condition_notify_standard(plus_condition_object *self, uint32_t count)
     return count;
 }
 
-static PyObject *
-condition_statistics(PyObject *op, PyObject *ignored)
-{
-    return plus_statistics_of(&condition(op)->queue);
-}
+PLUS_RETURNS(condition_statistics, plus_statistics_of(&condition(self)->queue))
 
 static PyObject *
 condition_repr(PyObject *op)
@@ -649,52 +628,41 @@ PyDoc_STRVAR(condition_doc,
              "lock: a Lock or RLock, or any object with acquire() and release(); None: a new\n"
              "RLock.  Threads are notified in the order in which they began to wait.");
 
-PyDoc_STRVAR(wait_doc,
-             "wait($self, /, timeout=None)\n--\n\n"
-             "Release the lock, wait to be notified, acquire it again.\n\n"
-             "timeout: seconds; None: without limit.  Returns False when the time was up.\n"
-             "Raises RuntimeError when the lock is not held.");
-
-PyDoc_STRVAR(wait_for_doc,
-             "wait_for($self, /, predicate, timeout=None)\n--\n\n"
-             "Wait until the callable `predicate` returns a true value; return that value.\n\n"
-             "timeout: seconds in all; None: without limit.  When the time is up, the last\n"
-             "value is returned, true or not.");
-
-PyDoc_STRVAR(notify_doc, "notify($self, /, n=1)\n--\n\n"
-                         "Wake up to n waiting threads.  They go on when the lock is released.\n\n"
-                         "Raises RuntimeError when the lock is not held.");
-
-PyDoc_STRVAR(notify_all_doc, "notify_all($self, /)\n--\n\nWake all waiting threads.");
-PyDoc_STRVAR(notify_all_old_doc, "notifyAll($self, /)\n--\n\nDeprecated name of notify_all().");
-PyDoc_STRVAR(acquire_doc,
-             "acquire($self, /, *args, **kwargs)\n--\n\nAcquire the lock: its acquire().");
-PyDoc_STRVAR(release_doc, "release($self, /)\n--\n\nRelease the lock: its release().");
-PyDoc_STRVAR(locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held: its locked().");
-PyDoc_STRVAR(enter_doc, "__enter__($self, /)\n--\n\nAcquire the lock.");
-PyDoc_STRVAR(exit_doc, "__exit__($self, /, *args)\n--\n\nRelease the lock.");
-PyDoc_STRVAR(is_owned_doc, "_is_owned($self, /)\n--\n\nReturn whether this thread has the lock.");
-PyDoc_STRVAR(release_save_doc, "_release_save($self, /)\n--\n\n"
-                               "Free the lock, however often acquired; return what that was.");
-PyDoc_STRVAR(acquire_restore_doc, "_acquire_restore($self, x, /)\n--\n\n"
-                                  "Acquire the lock as often as it was before _release_save().");
-
 static PyMethodDef condition_methods[] = {
-    {"wait", PLUS_KEYWORDS(condition_wait), wait_doc},
-    {"wait_for", PLUS_KEYWORDS(condition_wait_for), wait_for_doc},
-    {"notify", PLUS_KEYWORDS(condition_notify), notify_doc},
-    {"notify_all", condition_notify_all, METH_NOARGS, notify_all_doc},
-    {"notifyAll", condition_notify_all_old, METH_NOARGS, notify_all_old_doc},
-    {"acquire", PLUS_KEYWORDS(condition_acquire), acquire_doc},
-    {"release", condition_release, METH_NOARGS, release_doc},
-    {"locked", condition_locked, METH_NOARGS, locked_doc},
+    PLUS_METHOD_KW("wait", condition_wait, METH_FASTCALL | METH_KEYWORDS, "$self, /, timeout=None",
+                   "Release the lock, wait to be notified, acquire it again.\n\n"
+                   "timeout: seconds; None: without limit.  Returns False when the time was up.\n"
+                   "Raises RuntimeError when the lock is not held."),
+    PLUS_METHOD_KW(
+        "wait_for", condition_wait_for, METH_FASTCALL | METH_KEYWORDS,
+        "$self, /, predicate, timeout=None",
+        "Wait until the callable `predicate` returns a true value; return that value.\n\n"
+        "timeout: seconds in all; None: without limit.  When the time is up, the last\n"
+        "value is returned, true or not."),
+    PLUS_METHOD_KW("notify", condition_notify, METH_FASTCALL | METH_KEYWORDS, "$self, /, n=1",
+                   "Wake up to n waiting threads.  They go on when the lock is released.\n\n"
+                   "Raises RuntimeError when the lock is not held."),
+    PLUS_METHOD("notify_all", condition_notify_all, METH_NOARGS, "$self, /",
+                "Wake all waiting threads."),
+    PLUS_METHOD("notifyAll", condition_notify_all_old, METH_NOARGS, "$self, /",
+                "Deprecated name of notify_all()."),
+    PLUS_METHOD_KW("acquire", condition_acquire, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, /, *args, **kwargs", "Acquire the lock: its acquire()."),
+    PLUS_METHOD("release", condition_release, METH_NOARGS, "$self, /",
+                "Release the lock: its release()."),
+    PLUS_METHOD("locked", condition_locked, METH_NOARGS, "$self, /",
+                "Return whether the lock is held: its locked()."),
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", condition_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", condition_enter, METH_NOARGS, enter_doc},
-    {"__exit__", PLUS_FAST(condition_exit), exit_doc},
-    {"_is_owned", condition_is_owned, METH_NOARGS, is_owned_doc},
-    {"_release_save", condition_release_save, METH_NOARGS, release_save_doc},
-    {"_acquire_restore", condition_acquire_restore, METH_O, acquire_restore_doc},
+    PLUS_METHOD("__enter__", condition_enter, METH_NOARGS, "$self, /", "Acquire the lock."),
+    PLUS_METHOD_KW("__exit__", condition_exit, METH_FASTCALL, "$self, /, *args",
+                   "Release the lock."),
+    PLUS_METHOD("_is_owned", condition_is_owned, METH_NOARGS, "$self, /",
+                "Return whether this thread has the lock."),
+    PLUS_METHOD("_release_save", condition_release_save, METH_NOARGS, "$self, /",
+                "Free the lock, however often acquired; return what that was."),
+    PLUS_METHOD("_acquire_restore", condition_acquire_restore, METH_O, "$self, x, /",
+                "Acquire the lock as often as it was before _release_save()."),
     {"_at_fork_reinit", condition_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},

@@ -64,3 +64,7 @@ plus_condition_notify(plus_condition_object *self, uint32_t count)
 /* Makes a condition new in the child of a fork: its lock free, without waiters.  Returns 0, or -1 with an exception. */
 int
 plus_condition_reinit(plus_condition_object *self);
+
+/* Called in the child of a fork by the thread that goes on waiting there: it still counts as waiting. */
+void
+plus_barrier_atfork_child(void);

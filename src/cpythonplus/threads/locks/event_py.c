@@ -1,10 +1,9 @@
 /* Event: threading.Event.  A flag and a condition over a plain lock. */
 #include "condition_py.h"
 
+#include "../../_base/methods.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
-
-#include <stddef.h>
 
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
@@ -24,11 +23,7 @@ is_set(const event_object *self)
     return atomic_load_explicit(&self->flag, memory_order_acquire);
 }
 
-static PyObject *
-event_is_set(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(is_set(event(op)));
-}
+PLUS_RETURNS(event_is_set, PyBool_FromLong(is_set(event(self))))
 
 static PyObject *
 event_is_set_old(PyObject *op, PyObject *ignored)
@@ -54,17 +49,8 @@ store(event_object *self, bool value)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-event_set(PyObject *op, PyObject *ignored)
-{
-    return store(event(op), true);
-}
-
-static PyObject *
-event_clear_flag(PyObject *op, PyObject *ignored)
-{
-    return store(event(op), false);
-}
+PLUS_RETURNS(event_set, store(event(self), true))
+PLUS_RETURNS(event_clear_flag, store(event(self), false))
 
 static const struct plus_signature wait_signature = PLUS_SIGNATURE("wait", 0, "timeout");
 
@@ -114,17 +100,8 @@ event_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwna
     return plus_truth(wait_until(event(op), deadline_ns));
 }
 
-static PyObject *
-event_reinit(PyObject *op, PyObject *ignored)
-{
-    return plus_none(plus_condition_reinit(event(op)->cond));
-}
-
-static PyObject *
-event_statistics(PyObject *op, PyObject *ignored)
-{
-    return plus_statistics_of(&event(op)->cond->queue);
-}
+PLUS_RETURNS(event_reinit, plus_none(plus_condition_reinit(event(self)->cond)))
+PLUS_RETURNS(event_statistics, plus_statistics_of(&event(self)->cond->queue))
 
 static PyObject *
 event_repr(PyObject *op)
@@ -184,11 +161,7 @@ event_dealloc(PyObject *op)
     Py_XDECREF(cond);
 }
 
-static PyObject *
-event_get_flag(PyObject *op, void *closure)
-{
-    return event_is_set(op, NULL);
-}
+PLUS_GETS(event_get_flag, event_is_set(self, NULL))
 
 static int
 event_set_flag(PyObject *op, PyObject *value, void *closure)
@@ -203,20 +176,16 @@ event_set_flag(PyObject *op, PyObject *value, void *closure)
 }
 
 PyDoc_STRVAR(event_doc, "Event()\n--\n\nA flag that threads wait for: threading.Event.");
-PyDoc_STRVAR(is_set_doc, "is_set($self, /)\n--\n\nReturn whether the flag is set.");
-PyDoc_STRVAR(is_set_old_doc, "isSet($self, /)\n--\n\nDeprecated name of is_set().");
-PyDoc_STRVAR(set_doc, "set($self, /)\n--\n\nSet the flag and wake all threads that wait for it.");
-PyDoc_STRVAR(clear_doc, "clear($self, /)\n--\n\nReset the flag.");
-PyDoc_STRVAR(wait_doc, "wait($self, /, timeout=None)\n--\n\n"
-                       "Wait until the flag is set; return False if the time was up before.\n\n"
-                       "timeout: seconds; None: without limit.");
 
 static PyMethodDef event_methods[] = {
-    {"is_set", event_is_set, METH_NOARGS, is_set_doc},
-    {"isSet", event_is_set_old, METH_NOARGS, is_set_old_doc},
-    {"set", event_set, METH_NOARGS, set_doc},
-    {"clear", event_clear_flag, METH_NOARGS, clear_doc},
-    {"wait", PLUS_KEYWORDS(event_wait), wait_doc},
+    PLUS_METHOD("is_set", event_is_set, METH_NOARGS, "$self, /", "Return whether the flag is set."),
+    PLUS_METHOD("isSet", event_is_set_old, METH_NOARGS, "$self, /", "Deprecated name of is_set()."),
+    PLUS_METHOD("set", event_set, METH_NOARGS, "$self, /",
+                "Set the flag and wake all threads that wait for it."),
+    PLUS_METHOD("clear", event_clear_flag, METH_NOARGS, "$self, /", "Reset the flag."),
+    PLUS_METHOD_KW("wait", event_wait, METH_FASTCALL | METH_KEYWORDS, "$self, /, timeout=None",
+                   "Wait until the flag is set; return False if the time was up before.\n\n"
+                   "timeout: seconds; None: without limit."),
     {"statistics", event_statistics, METH_NOARGS, plus_statistics_doc},
     {"_at_fork_reinit", event_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,

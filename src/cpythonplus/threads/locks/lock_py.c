@@ -2,6 +2,7 @@
  * both. */
 #include "lock_py.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
 #include "../../gil/binding.h"
@@ -9,7 +10,6 @@
 #include "../statistics_py.h"
 
 #include <limits.h>
-#include <stddef.h>
 
 static inline struct plus_lock *
 inside(PyObject *op)
@@ -90,11 +90,7 @@ lock_give(PyObject *op)
 #define PLUS_LOCK(name) lock_##name
 #include "lock_methods.h"
 
-static PyObject *
-lock_locked(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_lock_is_locked(inside(op)));
-}
+PLUS_RETURNS(lock_locked, PyBool_FromLong(plus_lock_is_locked(inside(self))))
 
 /* For wrong arguments: raises the exception of the interpreter's own lock. */
 static PyObject *
@@ -130,18 +126,8 @@ lock_acquire_or_answer(PyObject *op, PyObject *const *args, Py_ssize_t nargs, Py
     return acquired != NULL ? acquired : answer_of_stock_lock(op, args, nargs, kwnames);
 }
 
-static PyObject *
-lock_reinit(PyObject *op, PyObject *ignored)
-{
-    plus_lock_reinit(inside(op));
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-lock_statistics(PyObject *op, PyObject *ignored)
-{
-    return plus_statistics_of(&inside(op)->queue);
-}
+PLUS_DOES(lock_reinit, plus_lock_reinit(inside(self)))
+PLUS_RETURNS(lock_statistics, plus_statistics_of(&inside(self)->queue))
 
 static PyObject *
 lock_repr(PyObject *op)
@@ -175,24 +161,18 @@ PyDoc_STRVAR(lock_acquire_doc,
              "Acquire the lock and return whether that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
 PyDoc_STRVAR(lock_acquire_old_doc, "acquire_lock" ACQUIRE_SIGNATURE "An old name of acquire().");
 
-PyDoc_STRVAR(lock_release_doc, "release($self, /)\n--\n\n"
-                               "Release the lock, from whichever thread.\n\n"
-                               "Raises RuntimeError when it is not held.");
-PyDoc_STRVAR(lock_release_old_doc, "release_lock($self, /)\n--\n\nAn old name of release().");
-
-PyDoc_STRVAR(lock_locked_doc, "locked($self, /)\n--\n\nReturn whether the lock is held.");
-PyDoc_STRVAR(lock_locked_old_doc, "locked_lock($self, /)\n--\n\nAn old name of locked().");
-
 PyDoc_STRVAR(enter_doc, "__enter__($self, /)\n--\n\nAcquire the lock.");
 PyDoc_STRVAR(exit_doc, EXIT_SIGNATURE "Release the lock.");
 
 static PyMethodDef lock_methods[] = {
     {"acquire", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_doc},
-    {"release", lock_release, METH_NOARGS, lock_release_doc},
-    {"locked", lock_locked, METH_NOARGS, lock_locked_doc},
+    PLUS_METHOD("release", lock_release, METH_NOARGS, "$self, /",
+                "Release the lock, from whichever thread.\n\n"
+                "Raises RuntimeError when it is not held."),
+    PLUS_METHOD("locked", lock_locked, METH_NOARGS, "$self, /", "Return whether the lock is held."),
     {"acquire_lock", PLUS_KEYWORDS(lock_acquire_or_answer), lock_acquire_old_doc},
-    {"release_lock", lock_release, METH_NOARGS, lock_release_old_doc},
-    {"locked_lock", lock_locked, METH_NOARGS, lock_locked_old_doc},
+    PLUS_METHOD("release_lock", lock_release, METH_NOARGS, "$self, /", "An old name of release()."),
+    PLUS_METHOD("locked_lock", lock_locked, METH_NOARGS, "$self, /", "An old name of locked()."),
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
     {"__enter__", lock_enter, METH_NOARGS, enter_doc},
@@ -334,17 +314,9 @@ rlock_give(PyObject *op)
 #define PLUS_LOCK(name) rlock_##name
 #include "lock_methods.h"
 
-static PyObject *
-rlock_is_owned(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(plus_rlock_is_owned(rlock(op)));
-}
-
-static PyObject *
-rlock_recursion_count(PyObject *op, PyObject *ignored)
-{
-    return PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(op)) ? rlock(op)->count : 0);
-}
+PLUS_RETURNS(rlock_is_owned, PyBool_FromLong(plus_rlock_is_owned(rlock(self))))
+PLUS_RETURNS(rlock_recursion_count,
+             PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(self)) ? rlock(self)->count : 0))
 
 static PyObject *
 rlock_release_save(PyObject *op, PyObject *ignored)
@@ -420,31 +392,25 @@ PyDoc_STRVAR(rlock_acquire_doc, "acquire" ACQUIRE_SIGNATURE
                                 "Acquire the lock, once more if this thread has it; return whether "
                                 "that succeeded.\n\n" ACQUIRE_TIMEOUT_DOC);
 
-PyDoc_STRVAR(rlock_release_doc, "release($self, /)\n--\n\n"
-                                "Undo one acquisition; the last one frees the lock.\n\n"
-                                "Raises RuntimeError when this thread does not have it.");
-
-PyDoc_STRVAR(rlock_locked_doc, "locked($self, /)\n--\n\nReturn whether any thread has the lock.");
-PyDoc_STRVAR(is_owned_doc, "_is_owned($self, /)\n--\n\nReturn whether this thread has the lock.");
-PyDoc_STRVAR(recursion_count_doc, "_recursion_count($self, /)\n--\n\n"
-                                  "Return how often this thread has acquired the lock.");
-PyDoc_STRVAR(release_save_doc, "_release_save($self, /)\n--\n\n"
-                               "Free the lock, however often acquired; return what that was.");
-PyDoc_STRVAR(acquire_restore_doc, "_acquire_restore($self, state, /)\n--\n\n"
-                                  "Acquire the lock as often as it was before _release_save().");
-
 static PyMethodDef rlock_methods[] = {
     {"acquire", PLUS_KEYWORDS(rlock_acquire), rlock_acquire_doc},
-    {"release", rlock_release, METH_NOARGS, rlock_release_doc},
-    {"locked", lock_locked, METH_NOARGS, rlock_locked_doc},
+    PLUS_METHOD("release", rlock_release, METH_NOARGS, "$self, /",
+                "Undo one acquisition; the last one frees the lock.\n\n"
+                "Raises RuntimeError when this thread does not have it."),
+    PLUS_METHOD("locked", lock_locked, METH_NOARGS, "$self, /",
+                "Return whether any thread has the lock."),
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", lock_statistics, METH_NOARGS, plus_statistics_doc},
     {"__enter__", rlock_enter, METH_NOARGS, enter_doc},
     {"__exit__", PLUS_FAST(rlock_exit), exit_doc},
-    {"_is_owned", rlock_is_owned, METH_NOARGS, is_owned_doc},
-    {"_recursion_count", rlock_recursion_count, METH_NOARGS, recursion_count_doc},
-    {"_release_save", rlock_release_save, METH_NOARGS, release_save_doc},
-    {"_acquire_restore", rlock_acquire_restore, METH_O, acquire_restore_doc},
+    PLUS_METHOD("_is_owned", rlock_is_owned, METH_NOARGS, "$self, /",
+                "Return whether this thread has the lock."),
+    PLUS_METHOD("_recursion_count", rlock_recursion_count, METH_NOARGS, "$self, /",
+                "Return how often this thread has acquired the lock."),
+    PLUS_METHOD("_release_save", rlock_release_save, METH_NOARGS, "$self, /",
+                "Free the lock, however often acquired; return what that was."),
+    PLUS_METHOD("_acquire_restore", rlock_acquire_restore, METH_O, "$self, state, /",
+                "Acquire the lock as often as it was before _release_save()."),
     {"_at_fork_reinit", rlock_reinit, METH_NOARGS, plus_reinit_doc},
     {NULL, NULL, 0, NULL},
 };

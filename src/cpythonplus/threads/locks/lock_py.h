@@ -7,8 +7,6 @@
 
 #include "../../_base/process/identity.h"
 
-#include <stddef.h>
-
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
     PyObject *weakrefs;

@@ -6,14 +6,13 @@
  */
 #include "condition_py.h"
 
+#include "../../_base/methods.h"
+#include "../../_base/process/clock.h"
+#include "../../_base/process/futex.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 
-#include "../../_base/process/clock.h"
-#include "../../_base/process/futex.h"
-
 #include <limits.h>
-#include <stddef.h>
 
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
@@ -310,26 +309,23 @@ PyDoc_STRVAR(bounded_doc,
              "A Semaphore that is never released more often than acquired: release() raises\n"
              "ValueError then.");
 
-PyDoc_STRVAR(acquire_doc,
-             "acquire($self, /, blocking=True, timeout=None)\n--\n\n"
-             "Take one permit and return whether that succeeded.\n\n"
-             "timeout: seconds to wait at most; None: without limit.  Raises ValueError for a\n"
-             "time-out with blocking=False, OverflowError for one above threading.TIMEOUT_MAX.");
-
 PyDoc_STRVAR(release_doc, "release($self, /, n=1)\n--\n\n"
                           "Give n permits back.\n\nRaises ValueError for n below one.");
 
-PyDoc_STRVAR(enter_doc, "__enter__($self, /, blocking=True, timeout=None)\n--\n\n"
-                        "The same as acquire().");
-PyDoc_STRVAR(exit_doc, "__exit__($self, t, v, tb, /)\n--\n\nGive the permit back.");
-
 static PyMethodDef semaphore_methods[] = {
-    {"acquire", PLUS_KEYWORDS(semaphore_acquire), acquire_doc},
+    PLUS_METHOD_KW(
+        "acquire", semaphore_acquire, METH_FASTCALL | METH_KEYWORDS,
+        "$self, /, blocking=True, timeout=None",
+        "Take one permit and return whether that succeeded.\n\n"
+        "timeout: seconds to wait at most; None: without limit.  Raises ValueError for a\n"
+        "time-out with blocking=False, OverflowError for one above threading.TIMEOUT_MAX."),
     {"release", PLUS_KEYWORDS(semaphore_release), release_doc},
     {"acquire_timeout", plus_acquire_timeout, METH_O, plus_acquire_timeout_doc},
     {"statistics", semaphore_statistics, METH_NOARGS, plus_statistics_doc},
-    {"__enter__", PLUS_KEYWORDS(semaphore_acquire), enter_doc},
-    {"__exit__", PLUS_FAST(semaphore_exit), exit_doc},
+    PLUS_METHOD_KW("__enter__", semaphore_acquire, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, /, blocking=True, timeout=None", "The same as acquire()."),
+    PLUS_METHOD_KW("__exit__", semaphore_exit, METH_FASTCALL, "$self, t, v, tb, /",
+                   "Give the permit back."),
     {"_at_fork_reinit", semaphore_reinit, METH_NOARGS, plus_reinit_doc},
     PLUS_STANDARD_METHODS,
     {NULL, NULL, 0, NULL},

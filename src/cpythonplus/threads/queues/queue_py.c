@@ -2,11 +2,10 @@
  * overrides _init, _qsize, _put or _get. */
 #include "queue_ops.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/futex.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
-
-#include <stddef.h>
 
 static inline plus_queue_object *
 queue_of(PyObject *op)
@@ -95,11 +94,7 @@ queue_drain(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwn
  * Tasks
  */
 
-static PyObject *
-queue_task_done(PyObject *op, PyObject *ignored)
-{
-    return plus_none(plus_queue_task_done(queue_of(op)));
-}
+PLUS_RETURNS(queue_task_done, plus_none(plus_queue_task_done(queue_of(self))))
 
 static const struct plus_signature join_signature = PLUS_SIGNATURE("join", 0, "timeout");
 
@@ -234,11 +229,7 @@ set_maxsize(PyObject *op, PyObject *value, void *closure)
     return 0;
 }
 
-static PyObject *
-get_maxsize(PyObject *op, void *closure)
-{
-    return Py_NewRef(queue_of(op)->maxsize);
-}
+PLUS_GETS(get_maxsize, Py_NewRef(queue_of(self)->maxsize))
 
 static const struct plus_signature init_signature = PLUS_SIGNATURE("Queue", 0, "maxsize");
 
@@ -313,52 +304,45 @@ PyDoc_STRVAR(queue_doc, "Queue(maxsize=0)\n--\n\n"
 PyDoc_STRVAR(lifo_doc, "LifoQueue(maxsize=0)\n--\n\nA Queue that gives the newest item first.");
 PyDoc_STRVAR(priority_doc, "PriorityQueue(maxsize=0)\n--\n\n"
                            "A Queue that gives the smallest item first.");
-PyDoc_STRVAR(put_doc,
-             "put($self, /, item, block=True, timeout=None)\n--\n\n"
-             "Put an item into the queue; wait for a place if it is full.\n\n"
-             "timeout: seconds to wait at most; None: without limit.  Raises Full when there was\n"
-             "no place, at once with block=False; ShutDown after shutdown(); ValueError for a\n"
-             "time-out that is negative or not a number.");
-PyDoc_STRVAR(get_doc,
-             "get($self, /, block=True, timeout=None)\n--\n\n"
-             "Take an item out of the queue and return it; wait for one if it is empty.\n\n"
-             "timeout: seconds to wait at most; None: without limit.  Raises Empty when there\n"
-             "was none, at once with block=False; ShutDown after shutdown(), when it is empty;\n"
-             "ValueError for a time-out that is negative or not a number.");
-PyDoc_STRVAR(put_nowait_doc, "put_nowait($self, /, item)\n--\n\nput(item, block=False).");
-PyDoc_STRVAR(get_nowait_doc, "get_nowait($self, /)\n--\n\nget(block=False).");
-PyDoc_STRVAR(drain_doc,
-             "drain($self, /, max_items=None)\n--\n\n"
-             "Take all items that are there now, or max_items of them; return them as a list.\n\n"
-             "Does not wait, and does not call task_done().  Raises ValueError for a negative\n"
-             "number.");
-PyDoc_STRVAR(task_done_doc, "task_done($self, /)\n--\n\n"
-                            "Say that an item that was taken has been worked on.\n\n"
-                            "Raises ValueError when called more often than items were put.");
-PyDoc_STRVAR(join_doc,
-             "join($self, /, timeout=None)\n--\n\n"
-             "Wait until task_done() was called for all items; return whether it was in time.\n\n"
-             "timeout: seconds; None: without limit.");
-PyDoc_STRVAR(shutdown_doc,
-             "shutdown($self, /, immediate=False)\n--\n\n"
-             "From now on put() raises ShutDown, and get() once the queue is empty.\n\n"
-             "immediate: also drop the items that are there, as if each had been done.");
-PyDoc_STRVAR(qsize_doc, "qsize($self, /)\n--\n\nReturn how many items are in the queue now.");
-PyDoc_STRVAR(empty_doc, "empty($self, /)\n--\n\nReturn whether the queue is empty now.");
-PyDoc_STRVAR(full_doc, "full($self, /)\n--\n\nReturn whether the queue is full now.");
 
 static PyMethodDef queue_methods[] = {
-    {"put", PLUS_KEYWORDS(queue_put), put_doc},
-    {"get", PLUS_KEYWORDS(queue_get), get_doc},
-    {"put_nowait", PLUS_KEYWORDS(queue_put_nowait), put_nowait_doc},
-    {"get_nowait", queue_get_nowait, METH_NOARGS, get_nowait_doc},
-    {"drain", PLUS_KEYWORDS(queue_drain), drain_doc},
-    {"task_done", queue_task_done, METH_NOARGS, task_done_doc},
-    {"join", PLUS_KEYWORDS(queue_join), join_doc},
-    {"shutdown", PLUS_KEYWORDS(queue_shutdown), shutdown_doc},
-    {"qsize", queue_qsize, METH_NOARGS, qsize_doc},
-    {"empty", queue_empty, METH_NOARGS, empty_doc},
-    {"full", queue_full, METH_NOARGS, full_doc},
+    PLUS_METHOD_KW(
+        "put", queue_put, METH_FASTCALL | METH_KEYWORDS, "$self, /, item, block=True, timeout=None",
+        "Put an item into the queue; wait for a place if it is full.\n\n"
+        "timeout: seconds to wait at most; None: without limit.  Raises Full when there was\n"
+        "no place, at once with block=False; ShutDown after shutdown(); ValueError for a\n"
+        "time-out that is negative or not a number."),
+    PLUS_METHOD_KW(
+        "get", queue_get, METH_FASTCALL | METH_KEYWORDS, "$self, /, block=True, timeout=None",
+        "Take an item out of the queue and return it; wait for one if it is empty.\n\n"
+        "timeout: seconds to wait at most; None: without limit.  Raises Empty when there\n"
+        "was none, at once with block=False; ShutDown after shutdown(), when it is empty;\n"
+        "ValueError for a time-out that is negative or not a number."),
+    PLUS_METHOD_KW("put_nowait", queue_put_nowait, METH_FASTCALL | METH_KEYWORDS, "$self, /, item",
+                   "put(item, block=False)."),
+    PLUS_METHOD("get_nowait", queue_get_nowait, METH_NOARGS, "$self, /", "get(block=False)."),
+    PLUS_METHOD_KW(
+        "drain", queue_drain, METH_FASTCALL | METH_KEYWORDS, "$self, /, max_items=None",
+        "Take all items that are there now, or max_items of them; return them as a list.\n\n"
+        "Does not wait, and does not call task_done().  Raises ValueError for a negative\n"
+        "number."),
+    PLUS_METHOD("task_done", queue_task_done, METH_NOARGS, "$self, /",
+                "Say that an item that was taken has been worked on.\n\n"
+                "Raises ValueError when called more often than items were put."),
+    PLUS_METHOD_KW(
+        "join", queue_join, METH_FASTCALL | METH_KEYWORDS, "$self, /, timeout=None",
+        "Wait until task_done() was called for all items; return whether it was in time.\n\n"
+        "timeout: seconds; None: without limit."),
+    PLUS_METHOD_KW("shutdown", queue_shutdown, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, /, immediate=False",
+                   "From now on put() raises ShutDown, and get() once the queue is empty.\n\n"
+                   "immediate: also drop the items that are there, as if each had been done."),
+    PLUS_METHOD("qsize", queue_qsize, METH_NOARGS, "$self, /",
+                "Return how many items are in the queue now."),
+    PLUS_METHOD("empty", queue_empty, METH_NOARGS, "$self, /",
+                "Return whether the queue is empty now."),
+    PLUS_METHOD("full", queue_full, METH_NOARGS, "$self, /",
+                "Return whether the queue is full now."),
     {"statistics", queue_statistics, METH_NOARGS, plus_statistics_doc},
     PLUS_STANDARD_METHODS,
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, NULL},

@@ -14,16 +14,12 @@
 #include "../maker.h"
 #include "../state.h"
 
+#include "../../_base/methods.h"
+#include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
 #include "../arguments.h"
 #include "../statistics_py.h"
 #include "../waiting/waiting.h"
-
-#include "../../_base/process/futex.h"
-#include "../../_base/raise.h"
-
-#include <stddef.h>
-#include <string.h>
 
 #define RING_MIN 8
 
@@ -246,11 +242,7 @@ simple_queue_get(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject
     return get(simple_queue(op), deadline_ns);
 }
 
-static PyObject *
-simple_queue_get_nowait(PyObject *op, PyObject *ignored)
-{
-    return get(simple_queue(op), 0);
-}
+PLUS_RETURNS(simple_queue_get_nowait, get(simple_queue(self), 0))
 
 /* Moves an item into the list: 1; 0: there is none; -1 with an exception.  The list gets a place for it first, so that
  * no item is lost for lack of memory. */
@@ -309,17 +301,8 @@ count_items(simple_queue_object *self)
     return count;
 }
 
-static PyObject *
-simple_queue_qsize(PyObject *op, PyObject *ignored)
-{
-    return PyLong_FromSize_t(count_items(simple_queue(op)));
-}
-
-static PyObject *
-simple_queue_empty(PyObject *op, PyObject *ignored)
-{
-    return PyBool_FromLong(count_items(simple_queue(op)) == 0);
-}
+PLUS_RETURNS(simple_queue_qsize, PyLong_FromSize_t(count_items(simple_queue(self))))
+PLUS_RETURNS(simple_queue_empty, PyBool_FromLong(count_items(simple_queue(self)) == 0))
 
 static PyObject *
 simple_queue_sizeof(PyObject *op, PyObject *ignored)
@@ -329,11 +312,7 @@ simple_queue_sizeof(PyObject *op, PyObject *ignored)
     return PyLong_FromSize_t(size + simple_queue(op)->capacity * sizeof(PyObject *));
 }
 
-static PyObject *
-simple_queue_statistics(PyObject *op, PyObject *ignored)
-{
-    return plus_statistics_of(&simple_queue(op)->waiters);
-}
+PLUS_RETURNS(simple_queue_statistics, plus_statistics_of(&simple_queue(self)->waiters))
 
 /* ------------------------------------------------------------------------------------------------
  * Making and freeing
@@ -403,31 +382,30 @@ simple_queue_dealloc(PyObject *op)
 PyDoc_STRVAR(simple_queue_doc, "SimpleQueue()\n--\n\n"
                                "An unbounded first-in-first-out queue: queue.SimpleQueue.\n\n"
                                "put() may be called from finalisers and signal handlers.");
-PyDoc_STRVAR(put_doc, "put($self, /, item, block=True, timeout=None)\n--\n\n"
-                      "Put an item into the queue.  Never waits; block and timeout are ignored.");
-PyDoc_STRVAR(put_nowait_doc, "put_nowait($self, /, item)\n--\n\nThe same as put(item).");
-PyDoc_STRVAR(get_doc,
-             "get($self, /, block=True, timeout=None)\n--\n\n"
-             "Take an item out of the queue and return it; wait for one if it is empty.\n\n"
-             "timeout: seconds to wait at most; None: without limit.  Raises Empty when there\n"
-             "was none, at once with block=False; ValueError for a time-out that is negative or\n"
-             "not a number.");
-PyDoc_STRVAR(get_nowait_doc, "get_nowait($self, /)\n--\n\nget(block=False).");
-PyDoc_STRVAR(drain_doc,
-             "drain($self, /, max_items=None)\n--\n\n"
-             "Take all items that are there now, or max_items of them; return them as a list.\n\n"
-             "Does not wait.  Raises ValueError for a negative number.");
-PyDoc_STRVAR(qsize_doc, "qsize($self, /)\n--\n\nReturn how many items are in the queue now.");
-PyDoc_STRVAR(empty_doc, "empty($self, /)\n--\n\nReturn whether the queue is empty now.");
 
 static PyMethodDef simple_queue_methods[] = {
-    {"put", PLUS_KEYWORDS(simple_queue_put), put_doc},
-    {"get", PLUS_KEYWORDS(simple_queue_get), get_doc},
-    {"put_nowait", PLUS_KEYWORDS(simple_queue_put_nowait), put_nowait_doc},
-    {"get_nowait", simple_queue_get_nowait, METH_NOARGS, get_nowait_doc},
-    {"drain", PLUS_KEYWORDS(simple_queue_drain), drain_doc},
-    {"qsize", simple_queue_qsize, METH_NOARGS, qsize_doc},
-    {"empty", simple_queue_empty, METH_NOARGS, empty_doc},
+    PLUS_METHOD_KW("put", simple_queue_put, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, /, item, block=True, timeout=None",
+                   "Put an item into the queue.  Never waits; block and timeout are ignored."),
+    PLUS_METHOD_KW(
+        "get", simple_queue_get, METH_FASTCALL | METH_KEYWORDS,
+        "$self, /, block=True, timeout=None",
+        "Take an item out of the queue and return it; wait for one if it is empty.\n\n"
+        "timeout: seconds to wait at most; None: without limit.  Raises Empty when there\n"
+        "was none, at once with block=False; ValueError for a time-out that is negative or\n"
+        "not a number."),
+    PLUS_METHOD_KW("put_nowait", simple_queue_put_nowait, METH_FASTCALL | METH_KEYWORDS,
+                   "$self, /, item", "The same as put(item)."),
+    PLUS_METHOD("get_nowait", simple_queue_get_nowait, METH_NOARGS, "$self, /",
+                "get(block=False)."),
+    PLUS_METHOD_KW(
+        "drain", simple_queue_drain, METH_FASTCALL | METH_KEYWORDS, "$self, /, max_items=None",
+        "Take all items that are there now, or max_items of them; return them as a list.\n\n"
+        "Does not wait.  Raises ValueError for a negative number."),
+    PLUS_METHOD("qsize", simple_queue_qsize, METH_NOARGS, "$self, /",
+                "Return how many items are in the queue now."),
+    PLUS_METHOD("empty", simple_queue_empty, METH_NOARGS, "$self, /",
+                "Return whether the queue is empty now."),
     {"statistics", simple_queue_statistics, METH_NOARGS, plus_statistics_doc},
     {"__sizeof__", simple_queue_sizeof, METH_NOARGS, NULL},
     {"__class_getitem__", Py_GenericAlias, METH_O | METH_CLASS, NULL},

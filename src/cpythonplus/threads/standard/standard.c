@@ -25,8 +25,6 @@
 
 #include "../../_base/raise.h"
 
-#include <string.h>
-
 /* All entries of the process; a subinterpreter has its own classes.  They are few, so a list is enough. */
 static struct plus_standard *entries;
 

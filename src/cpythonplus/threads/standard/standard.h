@@ -25,9 +25,6 @@
 #include "../../_base/compat.h"
 #include "../../_interp/objects/dict_version.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-
 /* One class and its native type; lives in the state of the module. */
 struct plus_standard {
     PyTypeObject *type; /* the standard class; NULL: not introduced yet */
@@ -132,3 +129,8 @@ int
 plus_standard_traverse(struct plus_standard *entry, visitproc visit, void *arg);
 void
 plus_standard_forget(struct plus_standard *entry);
+
+/* Makes those methods of the native type that are Python functions in the standard class bind like functions.  Returns
+ * 0, or -1 with an exception. */
+int
+plus_bind_as_functions(struct plus_standard *entry);

@@ -1,6 +1,6 @@
 /* The two functions by which the Python half introduces native types and the classes that they stand for. */
-#include "../method.h"
 #include "../state.h"
+#include "standard.h"
 
 /* Returns the entry of a native type, or a free one; NULL with ValueError if no entry is left. */
 static struct plus_standard *

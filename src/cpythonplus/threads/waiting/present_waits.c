@@ -5,11 +5,10 @@
 #include "../../_base/process/clock.h"
 #include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
+#include "../../_base/rows.h"
 #include "../../_interp/facts/facts.h"
 #include "../../_interp/frames/frames.h"
 #include "present_waits.h"
-
-#include <stdlib.h>
 
 /* A thread, and the wait that it has noted. */
 struct row {
@@ -94,9 +93,7 @@ tell(const struct rows *rows, PyObject *list)
 
         /* A lock without an owner was released just now. */
         if (row->waits && (!row->owned || row->owner != 0)) {
-            PyObject *tuple = tuple_of(rows, row, now);
-            failed = tuple == NULL || PyList_Append(list, tuple) < 0;
-            Py_XDECREF(tuple);
+            failed = plus_append_new(list, tuple_of(rows, row, now));
         }
     }
     for (size_t i = 0; i < rows->count; i++) {
