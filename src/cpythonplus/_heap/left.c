@@ -181,6 +181,7 @@ count_words(PyObject *op)
                : 0;
 }
 
+/* Objects of C code come first: one that is in a cycle with its dict says more than the dict. */
 static void
 find_holders(struct plus_heap_graph *graph)
 {
@@ -190,12 +191,17 @@ find_holders(struct plus_heap_graph *graph)
         PyObject *op = (PyObject *)left->object;
         struct referring it = {graph, left};
 
+        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
+            (void)note_holder(((PyObject **)op)[i], &it);
+        }
+    }
+    for (size_t at = 0; (left = plus_record_table_next(&graph->left, &at)) != NULL;) {
+        PyObject *op = (PyObject *)left->object;
+        struct referring it = {graph, left};
+
         if (PyDict_CheckExact(op) || PyTuple_CheckExact(op) || PyCode_Check(op) ||
             plus_is_numpy_array_type(Py_TYPE(op))) {
             (void)plus_referents_visit(op, note_holder, &it);
-        }
-        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
-            (void)note_holder(((PyObject **)op)[i], &it);
         }
     }
 }
