@@ -18,9 +18,9 @@
 #ifndef PLUS_COMPACT_COMPACT_INDEX_H
 #define PLUS_COMPACT_COMPACT_INDEX_H
 
-#include <string.h>
-
 #include "compact_entries.h"
+
+#include <string.h>
 
 #define PLUS_INDEX_SLOTS 16u
 #define PLUS_INDEX_VACANT 0

@@ -4,6 +4,7 @@
 #ifndef PLUS_INTERP_POOLS_H
 #define PLUS_INTERP_POOLS_H
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/own_memory.h"
 #include "../facts/facts.h"
 

@@ -3,6 +3,7 @@
 #ifndef PLUS_MEMORY_DICT_TALLY_H
 #define PLUS_MEMORY_DICT_TALLY_H
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/layouts.h"
 #include "dict_rows.h"

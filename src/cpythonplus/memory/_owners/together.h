@@ -2,6 +2,7 @@
 #ifndef PLUS_MEMORY_TOGETHER_H
 #define PLUS_MEMORY_TOGETHER_H
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_heap/reach.h"
 
