@@ -21,7 +21,7 @@ class Texts(list):
         pass
 
 def made():
-    return Texts(f"a longer text, no. {number} " * 3 for number in range(200))
+    return Texts(f"a longer text, no. {number} " * 3 for number in range(2000))
 
 def told(found):
     for row in found.result.owners:
@@ -38,11 +38,11 @@ KEPT = "temporary value of fetch()"
 @pytest.mark.parametrize(
     ("work", "kept"),
     [
-        ("for text in made(): pause()", f"{KEPT} list_iterator 20001"),
-        ("print(made(), pause())", f"{KEPT} __main__.Texts 20001"),
-        ("{'texts': made(), 'done': pause()}", f"{KEPT} __main__.Texts 20001"),
-        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 20001"),
-        ("pause(made())", "given of pause()[...] __main__.Texts 20001"),
+        ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
+        ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
+        ("{'texts': made(), 'done': pause()}", f"{KEPT} __main__.Texts 40001"),
+        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
     ],
 )
 def test_of_greenlets(work: str, kept: str) -> None:
@@ -60,14 +60,14 @@ def fetch():
 
 workers = []
 with memory.growth() as found:
-    for _ in range(100):
+    for _ in range(20):
         workers.append(greenlet(fetch))
         workers[-1].switch()
 told(found)
 """,
         env=child_environment(PYMALLOC),
     ).out
-    assert ("__main__.workers list 100" if sys.version_info >= (3, 15) else kept) in out
+    assert ("__main__.workers list" if sys.version_info >= (3, 15) else kept) in out
     assert "held by C code" not in out
     assert "nothing on the heap" not in out
 
@@ -76,10 +76,10 @@ told(found)
 @pytest.mark.parametrize(
     ("work", "kept"),
     [
-        ("for text in made(): pause()", f"{KEPT} list_iterator 20001"),
-        ("print(made(), pause())", f"{KEPT} __main__.Texts 20001"),
-        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 20001"),
-        ("pause(made())", "given of pause()[...] __main__.Texts 20001"),
+        ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
+        ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
+        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
     ],
 )
 def test_of_threads(work: str, kept: str) -> None:
@@ -99,9 +99,9 @@ def fetch():
 
 threading.stack_size(256 * 1024)
 with memory.growth() as found:
-    for _ in range(100):
-        threading.Thread(target=fetch, daemon=True).start()
-    for _ in range(100):
+    for _ in range(20):
+        threading.Thread(target=fetch).start()
+    for _ in range(20):
         begun.acquire()
 told(found)
 ends.set()
