@@ -99,6 +99,7 @@ with memory.growth() as found:
     for number in range(5000):
         reader = Reader()
         reader.given = {"reader": reader, "data": bytes(300)}
+    del reader
 print([(row.name, row.type) for row in found.result.owners])
 """,
         env=child_environment(PYMALLOC),
