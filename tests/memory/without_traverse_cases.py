@@ -1,4 +1,4 @@
-"""Objects of C code that tell the collector nothing: in a cycle with one, nobody frees the others."""
+"""Objects of C code that tell the collector nothing: nobody frees a cycle with one."""
 
 import sys
 

@@ -44,7 +44,7 @@ _SMALLEST_BYTES: Final = 1 << 20
 """A finding below both limits is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
 _MOST_OF_TRACER: Final = 4 << 20
-"""What memray maps for itself: 0.3 to 1.5 MiB in programs that allocate little."""
+"""The tracer maps memory for itself: 0.3 to 1.5 MiB in programs that allocate little."""
 _LATER_SHARE: Final = 0.05
 _LEAST_ALIKE: Final = 0.1
 _MOST_ALIKE: Final = 1.25
