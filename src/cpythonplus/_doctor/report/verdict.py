@@ -335,8 +335,8 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     for name, grown in parts_grown(found, _SMALLEST_BYTES):
         more = grown - told.get(name, 0)
         is_moved = name in _FREE and more > rss_change(found)  # it was in use before
-        is_tracers = name == "mappings" and native is not None
-        is_tracers = is_tracers and size(native, "kept_bytes") < more <= _MOST_OF_TRACER
+        traced = size(native, "kept_bytes") if native is not None else more
+        is_tracers = name == "mappings" and traced < more <= _MOST_OF_TRACER
         if name in _PARTS_GROWN and more >= _SMALLEST_BYTES and not (is_moved or is_tracers):
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
