@@ -488,21 +488,80 @@ class TestNothingIsChanged:
         assert after == before
 
     def test_no_child_is_left(self) -> None:
-        run_child(
+        out = run_child(
             """
             import os, signal
             from cpythonplus import memory
 
+            ALL = 0x40000000  # __WALL
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
             memory.owners()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             memory.owners()
             try:
-                print(os.waitpid(-1, os.WNOHANG))
+                print(os.waitpid(-1, os.WNOHANG | ALL))
             except ChildProcessError:
                 print("none")
             """
-        )
+        ).out
+        assert out == "none\n"
+
+    def test_a_program_that_waits_for_its_children(self) -> None:
+        """It gets no child that it has not begun, and no signal."""
+        out = run_child(
+            """
+            import os
+            import signal
+            import threading
+            from cpythonplus import memory
+
+            seen = []
+            ended = threading.Event()
+            signal.signal(signal.SIGCHLD, lambda number, frame: seen.append(number))
+
+            def reap():
+                while not ended.is_set():
+                    try:
+                        seen.append(os.waitpid(-1, os.WNOHANG))
+                    except ChildProcessError:
+                        pass
+
+            thread = threading.Thread(target=reap)
+            thread.start()
+            for _ in range(3):
+                assert memory.owners().objects > 0
+            ended.set()
+            thread.join()
+            print(seen)
+            """
+        ).out
+        assert out == "[]\n"
+
+    def test_beside_a_guard_page(self) -> None:
+        """A thread stack of the C library has one, where a heap of its malloc may begin."""
+        out = run_child(
+            """
+            import mmap
+            import os
+            from cpythonplus import memory
+
+            GUARD_INSTALL, STEP = 102, 64 << 20
+            mapped = mmap.mmap(-1, 2 * STEP, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            at = next(
+                int(line.split("-")[0], 16)
+                for line in open("/proc/self/maps")
+                if int(line.split()[0].split("-")[1], 16) - int(line.split("-")[0], 16) >= 2 * STEP
+                and "rw-p" in line
+            )
+            try:
+                mapped.madvise(GUARD_INSTALL, -at % STEP, mmap.PAGESIZE)
+            except OSError:
+                print("this kernel has none")
+            else:
+                print("owners" if memory.owners().objects > 0 else "none")
+            """
+        ).out
+        assert out in {"owners\n", "this kernel has none\n"}
 
     def test_the_copy_has_no_descriptors_of_the_program(self) -> None:
         """A connection that is closed while it works is closed for the other side."""
@@ -817,6 +876,25 @@ class TestHeldByCCode:
             env=child_environment(PYMALLOC),
         ).out
         assert out == "nothing on the heap refers to them True\n"
+
+    def test_names_that_the_interpreter_caches(self) -> None:
+        """Its cache of methods keeps those that getattr() is asked for; no C code has lost them."""
+        out = run_child(
+            """
+            from cpythonplus import memory
+
+            class Machine:
+                pass
+
+            machine = Machine()
+            with memory.growth() as found:
+                for number in range(20_000):
+                    getattr(machine, f"_received_{number}", None)
+            print([(row.name, row.type) for row in found.result.owners if "str" in row.name])
+            """,
+            env=child_environment(PYMALLOC),
+        ).out
+        assert out == "[]\n"
 
     @of_rss
     def test_what_the_collector_has_let_go_of(self) -> None:
@@ -1253,6 +1331,15 @@ class TestText:
         text = " ".join(report_text({"growth": found}).split())
         assert ("- Free memory in Python's arenas has grown by 7 MiB" in text) == is_told
         assert ("`cpythonplus doctor PID`" in text) == is_told
+
+    @pytest.mark.parametrize(
+        ("mib", "kept_mib", "is_told"), [(2, 0, False), (2, 2, True), (9, 0, True)]
+    )
+    def test_mappings_of_the_tracer(self, mib: int, kept_mib: int, is_told: bool) -> None:
+        """Those of memray are no leak of the program, for which it would have seen allocations."""
+        grown = {"name": "mappings", "size_bytes": (mib + 1) << 20, "before_bytes": 1 << 20}
+        found = {"growth": {"parts": [grown]}, "native": {"kept_bytes": kept_mib << 20}}
+        assert ("- Anonymous mappings have grown" in report_text(found)) == is_told
 
     def test_free_memory_comes_after_what_keeps_memory(self) -> None:
         grown = {"name": "c_heap_free", "size_bytes": 9 << 20, "before_bytes": 2 << 20}

@@ -115,7 +115,7 @@ REPORTS = (
     Report(
         "multidict_istr",
         "aio-libs/multidict#1131",
-        ("multidict==6.3.1",),
+        ("multidict==6.3.2",),
         r"x (str|multidict\S*\.istr) \((nothing on the heap refers|held by C code)",
         r"\bi?str\b|multidict",
         r"multidict_\w+\.py:\d+",

@@ -17,6 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../_base/memory/own_memory.h"
+
 #define THREAD_HEAP ((uintptr_t)64 << 20) /* size and alignment */
 #define GRAIN ((uintptr_t)16)
 #define BEFORE_IN_USE ((uintptr_t)1)
@@ -76,13 +78,16 @@ visit_heap(uintptr_t first, uintptr_t last_first, uintptr_t end, struct visiting
 #define HEADS 4096 /* the structures of glibc in front of a heap's chunks are shorter */
 
 /* A thread's heap begins with the address of its arena, which lies in the arena's first heap; the third word is the
- * heap's size (malloc/arena.c, 'heap_info').  The offset of the first chunk depends on the version. */
+ * heap's size (malloc/arena.c, 'heap_info').  The offset of the first chunk depends on the version.  Another mapping may
+ * have a guard page at `start`, as thread stacks do since glibc 2.42: maps does not tell it. */
 static void
 visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
 {
-    uintptr_t arena = word_at(start), bytes = word_at(start + 2 * sizeof start);
+    uintptr_t head[3] = {0};
+    bool is_read = plus_read_memory(start, head, sizeof head);
+    uintptr_t arena = head[0], bytes = head[2];
 
-    if (arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > HEADS &&
+    if (is_read && arena % THREAD_HEAP < 256 && arena >= THREAD_HEAP && bytes > HEADS &&
         bytes <= end - start) {
         uintptr_t first = arena - start < 256 ? 1024 : 2 * GRAIN;
         visit_heap(start + first, start + HEADS, start + bytes, it);

@@ -1,6 +1,6 @@
 /* A service of gevent or eventlet does its work in greenlets, of which one runs.  tp_traverse of the others leaves their
- * variables out, so without this their objects would seem to be held by C code.  gr_frame is C code of greenlet's that
- * returns a field. */
+ * variables and operands out, so without this their objects would seem to be held by C code.  gr_frame is C code of
+ * greenlet's that returns a field. */
 #include "greenlets.h"
 
 #include "../_interp/frames/live_frames.h"

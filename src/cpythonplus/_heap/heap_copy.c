@@ -13,7 +13,10 @@
  * and the C library's data on the thread.
  *
  * The answer is its length and that many bytes, so it does no harm if another child of the program has inherited an end
- * of the pipe.  The program may wait for children of its own, and get this one; that is no error of the program.
+ * of the pipe.
+ *
+ * The copy ends without SIGCHLD.  So the program gets no signal, and a wait() for its own children does not get this one,
+ * which needs __WALL.
  */
 #include "heap_copy.h"
 
@@ -186,7 +189,7 @@ static int
 begin(void *arg)
 {
     struct beginning *it = arg;
-    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    pid_t pid = (pid_t)syscall(SYS_clone, 0 /* no signal at its end */, 0, 0, 0, 0);
 
     if (pid == 0) {
         close(it->pipe_fds[0]);
@@ -237,7 +240,7 @@ receive(int fd, uint64_t *bytes, uint64_t deadline_ns)
     return data;
 }
 
-/* The status of waitpid(); 0 if it is unknown, for the program may have waited for the copy. */
+/* The status of waitpid(); 0 if it is unknown, for the program may have waited for all of its children with __WALL. */
 static int
 end_copy(pid_t pid, bool answered)
 {
@@ -245,13 +248,13 @@ end_copy(pid_t pid, bool answered)
 
     /* If the copy has ended already, keep its own signal; if the program has waited for it, its number may be
      * reused. */
-    if (!answered && waitpid(pid, &status, WNOHANG) != 0) {
+    if (!answered && waitpid(pid, &status, WNOHANG | __WALL) != 0) {
         return status;
     }
     if (!answered) {
         (void)kill(pid, SIGKILL);
     }
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {
     }
     return answered ? 0 : status;
 }

@@ -1,7 +1,7 @@
 /* Two walks: the first numbers the objects, the second finds the references.
  *
  * Roots are, in this order: modules; frames; the objects that the interpreter is known to hold (keepers.c); and objects
- * with more references than the walk can see, so that C code, the interpreter or an operand stack holds them.  An
+ * with more references than the walk can see: C code, the interpreter or an operand that is not found holds them.  An
  * object that no root leads to is garbage, or is held invisibly; plus_graph_reach_all() makes some of those roots.  The
  * reference count of an immortal object says nothing, nor does that of a function, module or class on a free-threaded
  * build: it is a root only if no object refers to it.
@@ -270,6 +270,7 @@ number_all(struct building *it)
     struct plus_heap_graph *graph = it->graph;
     const struct plus_heap_visitor visitor = {number, NULL, it};
 
+    plus_live_frames_ask_unnamed();
     if (plus_greenlets_note() < 0) {
         return -ENOMEM;
     }
@@ -506,7 +507,7 @@ match_variable(PyCodeObject *code, int index, PyObject *value, void *arg)
     if (index < 0) {
         wanted->at++;
     }
-    else if (wanted->at == wanted->frame && value == wanted->op) {
+    else if (wanted->at == wanted->frame && value == wanted->op && index < code->co_nlocalsplus) {
         wanted->name = PyTuple_GET_ITEM(code->co_localsplusnames, index);
     }
     return wanted->name != NULL;

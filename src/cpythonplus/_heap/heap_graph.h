@@ -31,6 +31,7 @@ struct plus_left {
     uint64_t bytes, large_bytes;    /* large_bytes: of blocks from malloc, among them */
     const struct plus_left *holder; /* a left object that refers to it, or NULL */
     uint32_t node;                  /* an object of C code that refers to it; 0: none */
+    bool is_cached;                 /* by the interpreter itself */
 };
 
 struct plus_heap_graph {

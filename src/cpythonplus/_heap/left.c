@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../_base/memory/copy_memory.h"
 #include "../_interp/objects/arenas.h"
+#include "../_interp/objects/interpreter_words.h"
 #include "../_interp/objects/object_parts.h"
 #include "../_interp/objects/referents.h"
 #include "c_blocks.h"
@@ -181,6 +183,7 @@ count_words(PyObject *op)
                : 0;
 }
 
+/* Objects of C code come first: one that is in a cycle with its dict says more than the dict. */
 static void
 find_holders(struct plus_heap_graph *graph)
 {
@@ -190,12 +193,17 @@ find_holders(struct plus_heap_graph *graph)
         PyObject *op = (PyObject *)left->object;
         struct referring it = {graph, left};
 
+        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
+            (void)note_holder(((PyObject **)op)[i], &it);
+        }
+    }
+    for (size_t at = 0; (left = plus_record_table_next(&graph->left, &at)) != NULL;) {
+        PyObject *op = (PyObject *)left->object;
+        struct referring it = {graph, left};
+
         if (PyDict_CheckExact(op) || PyTuple_CheckExact(op) || PyCode_Check(op) ||
             plus_is_numpy_array_type(Py_TYPE(op))) {
             (void)plus_referents_visit(op, note_holder, &it);
-        }
-        for (size_t i = sizeof(PyObject) / sizeof op; i < count_words(op); i++) {
-            (void)note_holder(((PyObject **)op)[i], &it);
         }
     }
 }
@@ -261,6 +269,33 @@ left_behind(struct plus_heap_graph *graph, PyObject *op, PyObject *word)
     return left;
 }
 
+static bool
+note_cached(uintptr_t word, void *arg)
+{
+    struct plus_heap_graph *graph = arg;
+    struct plus_left *left = plus_record_table_find(&graph->left, (const void *)word);
+
+    if (left != NULL && left->type == &PyUnicode_Type) {
+        left->is_cached = true;
+    }
+    return false;
+}
+
+/* The interpreter's cache of methods keeps thousands of names that getattr() has been asked for: those that a program
+ * makes at run time are nowhere else.  A word that is the address of something else may be left over in a free list. */
+static int
+find_cached(struct plus_heap_graph *graph)
+{
+    struct plus_interpreter_words state;
+    int status = plus_interpreter_words_read(&state);
+
+    if (status == 0) {
+        plus_interpreter_words_ask(&state, note_cached, graph);
+        plus_free(state.words);
+    }
+    return status;
+}
+
 static void
 find_parts(struct plus_heap_graph *graph)
 {
@@ -281,12 +316,12 @@ find_parts(struct plus_heap_graph *graph)
 
     for (size_t at = 0; (left = plus_record_table_next(&graph->left, &at)) != NULL;) {
         uint32_t node = plus_left_head(left)->node;
-        uint64_t bytes = node != 0 ? left->bytes : 0;
+        uint64_t bytes = node != 0 || left->is_cached ? left->bytes : 0;
 
         if (node == 0 || plus_measuring_of(Py_TYPE(graph->objects[node])).measure != PLUS_TOLD) {
             graph->large_bytes += left->large_bytes;
             graph->total_bytes += bytes;
-            graph->bytes[node] += bytes;
+            graph->bytes[node] += node != 0 ? bytes : 0;
         }
     }
 }
@@ -305,6 +340,9 @@ plus_left_find(struct plus_heap_graph *graph, const struct plus_arenas *arenas, 
         }
     }
     find_holders(graph);
+    if (status == 0) {
+        status = find_cached(graph);
+    }
     find_parts(graph);
     return status;
 }

@@ -19,6 +19,8 @@
 
 #include "compact_entries.h"
 
+#include <string.h>
+
 #define PLUS_INDEX_SLOTS 16u
 #define PLUS_INDEX_VACANT 0
 #define PLUS_INDEX_FREE 1 /* was in use, in a group without a vacant slot */

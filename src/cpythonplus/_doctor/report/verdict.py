@@ -41,6 +41,8 @@ _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
 """A finding below both limits is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
+_MOST_OF_TRACER: Final = 4 << 20
+"""The tracer maps memory for itself: 0.3 to 1.5 MiB in programs that allocate little."""
 _LATER_SHARE: Final = 0.05
 _LEAST_ALIKE: Final = 0.1
 _MOST_ALIKE: Final = 1.25
@@ -331,7 +333,9 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     for name, grown in parts_grown(found, _SMALLEST_BYTES):
         more = grown - told.get(name, 0)
         is_moved = name in _FREE and more > rss_change(found)  # it was in use before
-        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES and not is_moved:
+        traced = size(native, "kept_bytes") if native is not None else more
+        is_tracers = name == "mappings" and traced < more <= _MOST_OF_TRACER
+        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES and not (is_moved or is_tracers):
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
             of = f", by mappings: {_listed(files)}" if files else ""

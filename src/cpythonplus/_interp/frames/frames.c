@@ -81,23 +81,29 @@ visit_reference(_PyStackRef ref, visitproc visit, void *arg)
     return visit(owned, arg);
 }
 
-/* `frame` is the address to read it at, `home` the address that pointers to it hold. */
+/* Visit what lies from slot `from` on.  `frame` is the address to read it at, `home` the address that pointers to it hold. */
 static int
-visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
+visit_slots(Frame *frame, Frame *home, ptrdiff_t from, visitproc visit, void *arg)
 {
     PyCodeObject *code = plus_pyframe_code(frame);
     ptrdiff_t count = code == NULL ? 0 : code->co_nlocalsplus;
-    int stop;
+    int stop = 0;
 
     if (frame->stackpointer != NULL && code != NULL) {
         count = frame->stackpointer - home->localsplus;
     }
-    for (ptrdiff_t i = 0; i < count; i++) {
-        if ((stop = visit_reference(frame->localsplus[i], visit, arg)) != 0) {
-            return stop;
-        }
+    for (ptrdiff_t i = from; i < count && stop == 0; i++) {
+        stop = visit_reference(frame->localsplus[i], visit, arg);
     }
-    if ((stop = visit_reference(frame->f_executable, visit, arg)) != 0 ||
+    return stop;
+}
+
+static int
+visit_frame(Frame *frame, Frame *home, visitproc visit, void *arg)
+{
+    int stop = visit_slots(frame, home, 0, visit, arg);
+
+    if (stop != 0 || (stop = visit_reference(frame->f_executable, visit, arg)) != 0 ||
         (stop = visit_reference(frame->f_funcobj, visit, arg)) != 0) {
         return stop;
     }
@@ -118,6 +124,24 @@ plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg)
             }
         }
     }
+    return 0;
+}
+
+int
+plus_frames_visit_unnamed(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+    int stop;
+
+    (void)callee, (void)uncalled;
+    if (code == NULL || frame->owner != FRAME_OWNED_BY_THREAD) {
+        return 0;
+    }
+    if ((stop = visit_slots(frame, frame, code->co_nlocalsplus, visit, arg)) != 0 ||
+        (stop = visit_reference(frame->f_funcobj, visit, arg)) != 0) {
+        return stop;
+    }
+    Py_VISIT(frame->frame_obj);
     return 0;
 }
 
@@ -293,9 +317,10 @@ visit_operands(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, v
     return stop;
 }
 
+/* Visit the slots from `from` on: the variables, if that is 0, and the operands. */
 static int
-visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, visitproc visit,
-                void *arg)
+visit_from(int from, Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled,
+           visitproc visit, void *arg)
 {
     if (frame->stacktop >= 0) {
 #if PY_VERSION_HEX < 0x030C0000
@@ -305,11 +330,28 @@ visit_variables(Frame *frame, PyCodeObject *code, Frame *callee, bool uncalled, 
             return 0;
         }
 #endif
-        return visit_slots(frame, 0, frame->stacktop, visit, arg);
+        return visit_slots(frame, from, frame->stacktop, visit, arg);
     }
-    int stop = visit_slots(frame, 0, code->co_nlocalsplus, visit, arg);
+    int stop = visit_slots(frame, from, code->co_nlocalsplus, visit, arg);
 
     return stop != 0 ? stop : visit_operands(frame, code, callee, uncalled, visit, arg);
+}
+
+int
+plus_frames_visit_unnamed(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (code == NULL || frame->owner != FRAME_OWNED_BY_THREAD) {
+        return 0;
+    }
+    int stop = visit_from(code->co_nlocalsplus, frame, code, callee, uncalled, visit, arg);
+    if (stop != 0) {
+        return stop;
+    }
+    Py_VISIT(function_of(frame));
+    Py_VISIT(frame->frame_obj);
+    return 0;
 }
 
 static int
@@ -318,7 +360,7 @@ visit_frame(Frame *frame, Frame *callee, bool uncalled, visitproc visit, void *a
     PyCodeObject *code = plus_pyframe_code(frame);
 
     if (code != NULL) {
-        int stop = visit_variables(frame, code, callee, uncalled, visit, arg);
+        int stop = visit_from(0, frame, code, callee, uncalled, visit, arg);
         if (stop != 0) {
             return stop;
         }

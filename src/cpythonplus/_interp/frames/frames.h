@@ -54,6 +54,13 @@ plus_frames_of_thread(PyThreadState *tstate);
 int
 plus_frames_visit(const struct plus_frames *frames, visitproc visit, void *arg);
 
+/* Visit of these the operands, the function and the frame object of one frame, which is at its own address.  `callee` is
+ * the next inner Python frame, NULL for the innermost; `uncalled` as in struct plus_frames, or if it is not known.
+ * PLUS_FACT_OPERANDS must have been proven. */
+int
+plus_frames_visit_unnamed(struct _PyInterpreterFrame *frame, struct _PyInterpreterFrame *callee,
+                          bool uncalled, visitproc visit, void *arg);
+
 /* Call `each` for each frame, innermost first and including generators, with its code (borrowed) and the byte offset of
  * its last instruction, until it returns non-zero.  Returns that result, or 0.  Frames that have not begun and frames
  * of the interpreter itself are left out. */

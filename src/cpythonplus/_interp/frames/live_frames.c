@@ -4,29 +4,54 @@
 
 #include "../../_base/memory/copy_memory.h"
 #include "../../_base/memory/own_memory.h"
+#include "frames.h"
 
 #define MOST_FRAMES 1000
 
 typedef struct _PyInterpreterFrame Frame;
 
+struct living {
+    Frame *frame, *callee; /* callee: the next inner one; NULL for the innermost */
+    bool is_suspended;
+};
+
 static struct {
-    Frame **frames;
+    struct living *frames; /* of greenlets */
     size_t count, room;
-} suspended; /* only in a copy of the process */
+    bool with_unnamed;
+} noted; /* only in a copy of the process */
+
+struct visiting {
+    PyCodeObject *code;
+    int (*visit)(PyCodeObject *, int, PyObject *, void *);
+    void *arg;
+};
 
 static int
-visit_frame(const Frame *frame, int (*visit)(PyCodeObject *, int, PyObject *, void *), void *arg)
+visit_unnamed(PyObject *op, void *arg)
 {
-    PyCodeObject *code = plus_pyframe_code(frame);
-    int stop = visit(code, -1, (PyObject *)code, arg);
+    const struct visiting *it = arg;
 
-    for (int i = 0; stop == 0 && i < code->co_nlocalsplus; i++) {
-        PyObject *value = plus_pyframe_variable(frame, i);
+    return it->visit(it->code, it->code->co_nlocalsplus, op, it->arg);
+}
+
+static int
+visit_frame(struct living living, int (*visit)(PyCodeObject *, int, PyObject *, void *), void *arg)
+{
+    struct visiting it = {plus_pyframe_code(living.frame), visit, arg};
+    int stop = visit(it.code, -1, (PyObject *)it.code, arg);
+
+    for (int i = 0; stop == 0 && i < it.code->co_nlocalsplus; i++) {
+        PyObject *value = plus_pyframe_variable(living.frame, i);
         if (value != NULL) {
-            stop = visit(code, i, value, arg);
+            stop = visit(it.code, i, value, arg);
         }
     }
-    return stop;
+    /* The innermost function of a thread may be between two instructions: it is not known to be inside a call. */
+    return stop != 0 || !noted.with_unnamed
+               ? stop
+               : plus_frames_visit_unnamed(living.frame, living.callee, !living.is_suspended,
+                                           visit_unnamed, &it);
 }
 
 int
@@ -34,23 +59,31 @@ plus_live_frames_visit(int (*visit)(PyCodeObject *code, int index, PyObject *val
                        void *arg)
 {
     PyThreadState *tstate = PyInterpreterState_ThreadHead(PyInterpreterState_Get());
+    int stop = 0;
 
     for (; tstate != NULL; tstate = PyThreadState_Next(tstate)) {
-        for (Frame *home = plus_pyframe_top(tstate), *frame; home != NULL; home = frame->previous) {
-            frame = plus_pyframe_at(home);
-            int stop = plus_pyframe_has_begun(frame) ? visit_frame(frame, visit, arg) : 0;
-            if (stop != 0) {
-                return stop;
+        struct living it = {NULL, NULL, false};
+        for (Frame *home = plus_pyframe_top(tstate); home != NULL && stop == 0;
+             home = it.frame->previous) {
+            it.frame = plus_pyframe_at(home);
+            if (plus_pyframe_has_begun(it.frame)) {
+                stop = visit_frame(it, visit, arg);
+                it.callee = it.frame;
             }
         }
     }
-    for (size_t i = 0; i < suspended.count; i++) {
-        int stop = visit_frame(suspended.frames[i], visit, arg);
-        if (stop != 0) {
-            return stop;
-        }
+    for (size_t i = 0; i < noted.count && stop == 0; i++) {
+        stop = visit_frame(noted.frames[i], visit, arg);
     }
-    return 0;
+    return stop;
+}
+
+void
+plus_live_frames_ask_unnamed(void)
+{
+    const char *refusal;
+
+    noted.with_unnamed = plus_fact_state(PLUS_FACT_OPERANDS, &refusal) == PLUS_FACT_PROVEN;
 }
 
 /* greenlet keeps the stack of a suspended greenlet whole, and from 3.12 on takes the interpreter's own frames out of the
@@ -70,17 +103,18 @@ is_frame(const Frame *frame)
 int
 plus_live_frames_note(PyFrameObject *innermost)
 {
-    Frame *frame = plus_pyframe_of(innermost);
+    Frame *frame = plus_pyframe_of(innermost), *callee = NULL;
 
     for (int depth = 0; depth < MOST_FRAMES && is_frame(frame); depth++) {
-        Frame **frames = plus_room_for_one(suspended.frames, suspended.count, &suspended.room, 64,
-                                           sizeof *frames);
+        struct living *frames =
+            plus_room_for_one(noted.frames, noted.count, &noted.room, 64, sizeof *frames);
         if (frames == NULL) {
             return -ENOMEM;
         }
-        suspended.frames = frames;
+        noted.frames = frames;
         if (plus_pyframe_has_begun(frame)) {
-            suspended.frames[suspended.count++] = frame;
+            noted.frames[noted.count++] = (struct living){frame, callee, true};
+            callee = frame;
         }
         if (frame->previous == NULL) {
             break;

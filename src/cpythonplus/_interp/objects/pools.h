@@ -3,6 +3,7 @@
  * thread holds the GIL. */
 #pragma once
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/own_memory.h"
 #include "../facts/facts.h"
 

@@ -2,6 +2,7 @@
  * memory.  With the GIL held; runs no code of the program, makes no Python object. */
 #pragma once
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/layouts.h"
 

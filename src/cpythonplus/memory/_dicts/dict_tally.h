@@ -2,6 +2,7 @@
  * tables are far larger than their contents.  With the GIL held. */
 #pragma once
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_interp/objects/layouts.h"
 #include "dict_rows.h"

@@ -269,7 +269,10 @@ def growth_since_mark(doctor: str = "") -> Growth:
 def growth_so_far(doctor: str = "") -> Growth:
     """Return the same, and keep the look for another comparison."""
     if doctor not in _marks:
-        raise LookupError("nobody has looked before, or too many others have since")
+        raise LookupError(
+            "nobody has looked before, too many others have since, or the process runs another"
+            " program now"
+        )
     return _marks[doctor].grown()
 
 

@@ -122,6 +122,7 @@ memory_owners(PyObject *module, PyObject *args)
         return NULL;
     }
     (void)plus_fact_refusal(PLUS_FACT_THREAD_STATE); /* the copy cannot prove facts */
+    (void)plus_fact_refusal(PLUS_FACT_OPERANDS);
     order.least = least;
     order.is_glibc = plus_c_allocator_kind() == PLUS_C_ALLOCATOR_GLIBC;
     order.pooled = find_pooled();

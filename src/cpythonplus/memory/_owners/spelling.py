@@ -83,7 +83,8 @@ class _Walk:
         how, label, self.owner = step
         self.in_local = self.owner == _LOCAL
         if how == "variable":
-            return _Named(f"{label[0]} of {label[1]}()", str(label[0]), "variable")
+            name = label[0] or "temporary value"
+            return _Named(f"{name} of {label[1]}()", name, "variable")
         if how == "module":
             return _Named(str(label), "", "")
         if how == "keeper":
@@ -151,8 +152,8 @@ def place_of(steps: Sequence[Step]) -> Place:
     """Return the line that makes the object at a path, as far as its name tells."""
     if steps and steps[0][0] == "variable":
         _, function, file, first = steps[0][1]
-        name = str(steps[0][1][0])
-        line = _find(file, [rf"\b{re.escape(name)}\s*(?::[^=\n]+)?=(?!=)"], first)
+        name = steps[0][1][0]
+        line = _find(file, [rf"\b{re.escape(name)}\s*(?::[^=\n]+)?=(?!=)"], first) if name else 0
         return Place(file, line or first, function)
     module = str(steps[0][1]) if steps and steps[0][0] == "module" else ""
     found = [

@@ -235,7 +235,7 @@ count_left(const struct plus_reach *owners, struct plus_record_table *table)
 
     for (size_t at = 0; (left = plus_record_table_next(&owners->graph->left, &at)) != NULL;) {
         const struct plus_left *head = plus_left_head(left);
-        if (head->node != 0) {
+        if (head->node != 0 || head->is_cached) {
             continue;
         }
         struct plus_together *row = get(table, (PyObject *)head->type, OF_LEFT);

@@ -1,6 +1,7 @@
 /* Sums of objects that are too small for a row each, by what they have in common. */
 #pragma once
 
+#include "../../_base/compat.h"
 #include "../../_base/memory/record_table.h"
 #include "../../_heap/reach.h"
 

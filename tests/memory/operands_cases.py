@@ -1,0 +1,113 @@
+"""What an operand of a running function has: no name leads to it, and nobody has lost it."""
+
+import sys
+
+import pytest
+
+from tests.memory.grown import of_rss
+from tests.support import PYMALLOC, child_environment, run_child
+
+COMMON = """
+import gc
+import sys
+import threading
+from cpythonplus import memory
+
+class Texts(list):
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
+        pass
+
+def made():
+    return Texts(f"a longer text, no. {number} " * 3 for number in range(2000))
+
+def told(found):
+    for row in found.result.owners:
+        if row.name == "threading._dangling.data" or row.type == "code":
+            continue
+        print(row.name.partition(" x ")[2] or row.name, row.type, row.entries - row.entries_before)
+"""
+
+
+KEPT = "temporary value of fetch()"
+
+
+@of_rss
+@pytest.mark.parametrize(
+    ("work", "kept"),
+    [
+        ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
+        ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
+        ("{'texts': made(), 'done': pause()}", f"{KEPT} __main__.Texts 40001"),
+        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
+    ],
+)
+def test_of_greenlets(work: str, kept: str) -> None:
+    pytest.importorskip("greenlet")
+    out = run_child(
+        COMMON
+        + f"""
+from greenlet import getcurrent, greenlet
+
+def pause(*given):
+    getcurrent().parent.switch()
+
+def fetch():
+    {work}
+
+workers = []
+with memory.growth() as found:
+    for _ in range(20):
+        workers.append(greenlet(fetch))
+        workers[-1].switch()
+told(found)
+""",
+        env=child_environment(PYMALLOC),
+    ).out
+    assert ("__main__.workers list" if sys.version_info >= (3, 15) else kept) in out
+    assert "held by C code" not in out
+    assert "nothing on the heap" not in out
+
+
+@of_rss
+@pytest.mark.parametrize(
+    ("work", "kept"),
+    [
+        ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
+        ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
+        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
+    ],
+)
+def test_of_threads(work: str, kept: str) -> None:
+    """Inside a call of another Python function."""
+    out = run_child(
+        COMMON
+        + f"""
+ends = threading.Event()
+begun = threading.Semaphore(0)
+
+def pause(*given):
+    begun.release()
+    ends.wait()
+
+def fetch():
+    {work}
+
+threading.stack_size(256 * 1024)
+with memory.growth() as found:
+    for _ in range(20):
+        threading.Thread(target=fetch).start()
+    for _ in range(20):
+        begun.acquire()
+told(found)
+ends.set()
+""",
+        env=child_environment(PYMALLOC),
+    ).out
+    assert kept in out
+    assert "held by C code" not in out
+    assert "nothing on the heap" not in out
