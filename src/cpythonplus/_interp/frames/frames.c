@@ -349,7 +349,7 @@ plus_frames_visit_unnamed(Frame *frame, Frame *callee, bool uncalled, visitproc 
     if (stop != 0) {
         return stop;
     }
-    Py_VISIT(function_of(frame));
+    Py_VISIT(plus_pyframe_function(frame));
     Py_VISIT(frame->frame_obj);
     return 0;
 }
