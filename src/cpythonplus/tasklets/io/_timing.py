@@ -144,8 +144,8 @@ class timeout:  # noqa: N801  # as asyncio's
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._tasklet = None  # a timer that a signal handler keeps from being stopped ends nothing
         self._stop()
-        self._tasklet = None
         if self._expired is None:
             return
         _native.io_not_due(self._expired)
