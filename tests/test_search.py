@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lines import ROOMS
+from tests.lines import MORE_ROOMS, ROOMS
 from tests.support import SANITIZED
 from tools import search
 
@@ -63,8 +63,31 @@ def test_what_is_planted_is_found(what: str, library: Path) -> None:
 
 @pytest.mark.parametrize("kind", search.KINDS)
 def test_nothing_is_found_where_nothing_is(kind: str, library: Path) -> None:
-    lines = {"a list": "[[1]].copy()", "a tasklet": "tasklet(list)(); run()"}
+    lines = {
+        "a list": "[[1]].copy()",
+        "a tasklet": "tasklet(list)(); run()",
+        "a log": "import logging; logging.error('a handler raised')",
+        "tracing off, a tasklet's on": (
+            "t = parked(); t.trace_function = bool\n"
+            "sys.settrace(bool); sys.settrace(None); [[1]].copy(); t.kill()"
+        ),
+    }
     searching = searched(kind, lines, library)
     assert searching.found == []
     assert searching.counts["runs"] > 10, searching.summary()
     assert searching.counts["points"] > 10, searching.summary()
+
+
+def test_what_the_interpreter_notes_in_traced_code_is_no_leak(library: Path) -> None:
+    lines = {f"lists {number}": "[[1]].copy(); " * 10 for number in range(200)}
+    lines["a loop"] = "for _ in range(20): pass"
+    searching = search.Searching("signals", {"tasklets": (ROOMS["tasklets"][0], lines)})
+    searching.visit("tasklets", 1, 5, library, "a loop")
+    assert searching.found == []
+
+
+@pytest.mark.parametrize("kind", ["signals", "tracing"])
+def test_what_a_traced_tasklet_waits_in_is_no_leak(kind: str, library: Path) -> None:
+    searching = search.Searching(kind, {"pickles": MORE_ROOMS["pickles"]})
+    searching.visit("pickles", 0, 5, library, "blocked one 2")
+    assert searching.found == []

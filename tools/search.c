@@ -169,21 +169,55 @@ memory_end(void)
 
 /* ---- bytecodes: the handler of a signal is due after every n-th one ------------------------------------------ */
 
-static long every, left, signals;
+static long every, left;
 static int number;
 
 /* Lines, what they call of their room, and the package; not the handler of the signal itself. */
 static bool
-is_searched(PyFrameObject *frame)
+is_searched(PyCodeObject *code)
 {
-    PyCodeObject *code = PyFrame_GetCode(frame);
     const char *name = PyUnicode_AsUTF8(code->co_filename);
-    bool result = name != NULL && (strncmp(name, "<line", 5) == 0 ||
-                                   strstr(name, "/site-packages/cpythonplus/") != NULL);
 
-    Py_DECREF(code);
-    return result;
+    return name != NULL &&
+           (strncmp(name, "<line", 5) == 0 || strstr(name, "/site-packages/cpythonplus/") != NULL);
 }
+
+static void
+count_bytecode(void)
+{
+    if (--left <= 0) {
+        left = every;
+        PyErr_SetInterruptEx(number);
+    }
+}
+
+#if PY_VERSION_HEX >= 0x030C0000
+
+/* Not a trace function: 3.12 calls one that is switched off, a null pointer, at the next bytecode of a frame with
+ * f_trace_opcodes while another thread, or a parked tasklet, traces.  3.13 looks (gh-103615). */
+static PyObject *
+step(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    (void)self;
+    (void)count;
+    if (pthread_equal(thread, pthread_self()) && is_searched((PyCodeObject *)args[0])) {
+        count_bytecode();
+    }
+    Py_RETURN_NONE;
+}
+
+/* Returns the callback for sys.monitoring's event INSTRUCTION, or NULL with an exception. */
+API PyObject *
+signals_callback(void)
+{
+    static PyMethodDef def = {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL};
+
+    return PyCFunction_New(&def, NULL);
+}
+
+#define TRACE(function) ((void)0)
+
+#else
 
 static int
 step(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
@@ -191,7 +225,11 @@ step(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
     (void)self;
     (void)arg;
     if (what == PyTrace_CALL) {
-        if (!is_searched(frame)) {
+        PyCodeObject *code = PyFrame_GetCode(frame);
+        bool wanted = is_searched(code);
+
+        Py_DECREF(code);
+        if (!wanted) {
             return 0;
         }
         if (PyObject_SetAttrString((PyObject *)frame, "f_trace", Py_True) < 0 ||
@@ -200,43 +238,30 @@ step(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
         }
         return PyObject_SetAttrString((PyObject *)frame, "f_trace_opcodes", Py_True);
     }
-    if (what == PyTrace_OPCODE && --left <= 0) {
-        left = every;
-        signals++;
-        PyErr_SetInterruptEx(number);
+    if (what == PyTrace_OPCODE) {
+        count_bytecode();
     }
     return 0;
 }
 
+#define TRACE(function) PyEval_SetTrace(function, NULL)
+
+#endif
+
+/* From now on in this thread; from 3.12 on, while the event INSTRUCTION is on. */
 API void
 signals_begin(long each, int signal_number)
 {
+    thread = pthread_self();
     every = left = each;
     number = signal_number;
-    PyEval_SetTrace(step, NULL);
+    TRACE(step);
 }
 
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
-static int
-rest(PyObject *self, PyFrameObject *frame, int what, PyObject *arg)
-{
-    (void)self, (void)frame, (void)what, (void)arg;
-    return 0;
-}
-#else
-#define rest NULL
-#endif
-
-/* How many there were since the last time.  3.12 calls a trace function for each bytecode of a frame that asked for
- * that, also when there is none any more. */
-API long
+API void
 signals_end(void)
 {
-    long result = signals;
-
-    PyEval_SetTrace(rest, NULL);
-    signals = 0;
-    return result;
+    TRACE(NULL);
 }
 
 /* ---- crashes: the functions that a thread was in --------------------------------------------------------------- */

@@ -24,6 +24,7 @@ import faulthandler
 import gc
 import importlib
 import json
+import logging
 import os
 import platform
 import random
@@ -64,6 +65,8 @@ ROUND_S, ROUNDS, REPETITIONS = 0.3, 30, 30
 GIVE_UP_S, HANG_S = 2, 30
 ROOM_S = 120  # beyond its time: its last line may take as long as a hang and its rounds
 POINTS = 40  # allocations that fail in one visit of a line
+NEVER = sys.maxsize
+TOOL = 4  # of sys.monitoring
 LASTING = 1000  # not for ever: what is tried until there is memory gets it then
 SPARE_BLOCKS, SPARE_REFERENCES, SPARE_BYTES = 3, 15, 4096
 
@@ -201,7 +204,9 @@ class Line:
         """End what runs on, and look for what has not run its `finally`."""
         with contextlib.suppress(Exception):
             exec(TIDY.get(self.room, ""), self.names)
-        end_tasklets()
+        # 3.11: the bound method in which a traced tasklet waits is referred to by its C stack only.
+        traced = self.kind in ("signals", "tracing") and sys.version_info < (3, 12)
+        end_tasklets(all_of_them=traced and self.room == "pickles")
         if not collects_soon():
             if len(sys._current_frames()) == 1:  # noqa: SLF001  # or one of another thread blocks in a finalizer
                 self.wrong.append(("others", "the collector does not run"))
@@ -266,11 +271,8 @@ class Line:
 
     def signals(self) -> Iterator[None]:
         if self.random.random() < 0.5:
-            # 3.12 asks only then for the events.
-            sys._getframe().f_trace_opcodes = True  # noqa: SLF001
-            self.lib.signals_begin(self.random.randrange(1, 60), signal.SIGUSR1)
-            yield
-            self.lib.signals_end()
+            with self.each_bytecode(self.random.randrange(1, 60)):
+                yield
             return
         tick = self.random.uniform(0.00003, 0.001)
         self.each_ns = 1
@@ -278,6 +280,17 @@ class Line:
         yield
         self.each_ns = 0
         signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+
+    @contextlib.contextmanager
+    def each_bytecode(self, number: int) -> Iterator[None]:
+        """Let every so many bytecodes of this thread bring a signal."""
+        self.lib.signals_begin(number, signal.SIGUSR1)
+        if monitoring := getattr(sys, "monitoring", None):
+            monitoring.set_events(TOOL, monitoring.events.INSTRUCTION)
+        yield
+        if monitoring:
+            monitoring.set_events(TOOL, 0)
+        self.lib.signals_end()
 
     def at_signal(self, _: int, frame: FrameType | None) -> None:
         """Do as a handler might."""
@@ -333,15 +346,15 @@ class Line:
         profile = cProfile.Profile()
         self.switching += [profile.disable, profile.enable]
         if monitoring := getattr(sys, "monitoring", None):
-            if monitoring.get_tool(4) is None:
-                monitoring.use_tool_id(4, "search")
+            if monitoring.get_tool(TOOL) is None:
+                monitoring.use_tool_id(TOOL, "search")
             events = [value for value in vars(monitoring.events).values() if value]
             for event in events:
-                monitoring.register_callback(4, event, self.monitor)
-            off = partial(monitoring.set_events, 4, 0)
+                monitoring.register_callback(TOOL, event, self.monitor)
+            off = partial(monitoring.set_events, TOOL, 0)
             for event in events:
-                self.switching += [off, partial(monitoring.set_events, 4, event)]
-            self.switching += [off, partial(monitoring.set_events, 4, sum(events[:8]))]
+                self.switching += [off, partial(monitoring.set_events, TOOL, event)]
+            self.switching += [off, partial(monitoring.set_events, TOOL, sum(events[:8]))]
 
     def switch(self, *_: object) -> None:
         """Switch something on or off."""
@@ -447,9 +460,15 @@ class Line:
         if self.kind == "memory":
             self.memory()
             return self
-        for name in self.mix:  # what is imported and cached the first time is no leak
-            self.run(name)
-            self.tidy()
+        if self.kind == "signals" and (monitoring := getattr(sys, "monitoring", None)):
+            monitoring.use_tool_id(TOOL, "search")
+            step = self.lib.signals_callback()
+            monitoring.register_callback(TOOL, monitoring.events.INSTRUCTION, step)
+        # What is imported, cached, or noted in traced code the first time is no leak.
+        with self.each_bytecode(NEVER) if self.kind == "signals" else contextlib.nullcontext():
+            for name in self.mix:
+                self.run(name)
+                self.tidy()
         self.round()
         kinds = self.kinds()
         grown = [sys.maxsize] * 3
@@ -494,8 +513,8 @@ OWN = {
 }
 
 
-def end_tasklets() -> None:
-    """Kill those in the queue, and those in which the collector waits."""
+def end_tasklets(*, all_of_them: bool) -> None:
+    """Kill those in the queue, and those in which the collector waits, or all."""
     tasklets = sys.modules.get("cpythonplus.tasklets")
     if not tasklets:
         return
@@ -504,7 +523,7 @@ def end_tasklets() -> None:
             break
         with contextlib.suppress(BaseException):
             other.kill()
-    if collects():
+    if collects() and not all_of_them:
         return
     # One that blocks in a finalizer has the collector wait for it, as a thread would.
     with contextlib.suppress(BaseException):  # what a killed one raises may come anywhere
@@ -555,6 +574,8 @@ def room(path: str) -> None:
     lib = ctypes.PyDLL(spec["library"])
     lib.memory_begin.argtypes = [ctypes.c_long, ctypes.c_long]
     lib.signals_begin.argtypes = [ctypes.c_long, ctypes.c_int]
+    if sys.version_info >= (3, 12):
+        lib.signals_callback.restype = ctypes.py_object
     native = importlib.import_module("cpythonplus._native")
     inside = ctypes.cast(ctypes.PyDLL(native.__file__).PyInit__native, ctypes.c_void_p)
     lib.crashes_are_of(inside)
@@ -563,6 +584,7 @@ def room(path: str) -> None:
     program = spec["names"] + (BOUNDED if spec["room"] == "tasklets" else "")
     exec(compile(program, "<line>", "exec"), names)
     warnings.simplefilter("ignore")
+    logging.disable()  # a server's function that raised
     sys.unraisablehook = lambda _: None
     threading.excepthook = lambda _: None
     order = [spec["line"]] if spec["line"] else list(spec["lines"])

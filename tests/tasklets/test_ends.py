@@ -4,6 +4,7 @@ import gc
 import operator
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cpythonplus.tasklets import (
     TaskletExit,
     channel,
+    getcurrent,
     run,
     schedule,
     schedule_remove,
@@ -150,8 +152,6 @@ class TestCollection:
         log: Log = []
 
         def body() -> None:
-            from cpythonplus.tasklets import getcurrent
-
             try:
                 schedule_remove(None)
             except TaskletExit:
@@ -164,6 +164,27 @@ class TestCollection:
         tasklet(body)()
         run()
         assert log.pop(0).alive
+        assert log == ["ended"]
+
+    @pytest.mark.parametrize("wait", [lambda: channel().receive(), schedule, schedule_remove])
+    def test_garbage_that_waits_in_its_finally_ends(self, wait: Callable[[], object]) -> None:
+        log: Log = []
+
+        def body(ring: Log, it: channel) -> None:
+            ring.append(getcurrent())
+            try:
+                it.receive()
+            finally:
+                try:
+                    wait()
+                finally:
+                    log.append("ended")
+
+        tasklet(body)([], channel())
+        run()
+        for _ in range(3):
+            gc.collect()
+            run()
         assert log == ["ended"]
 
     def test_one_that_cannot_be_switched_to_now_ends_later(self) -> None:

@@ -211,6 +211,14 @@ class TestTimeout:
         schedule()
         sleep(0)
 
+    def test_a_signal_handler_that_raises_at_its_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(_: timeout) -> None:
+            raise KeyError
+
+        with pytest.raises(KeyError), timeout(SOON):
+            monkeypatch.setattr(timeout, "_stop", interrupted)
+        sleep(2 * SOON)  # the time is over meanwhile
+
     def test_no_exception_that_a_body_catches(self) -> None:
         log: list[str] = []
         with pytest.raises(TimeoutError), timeout(SOON):

@@ -169,6 +169,39 @@ print(aio.run(body()))
 """
         ) == ["ZeroDivisionError('division by zero')", "5"]
 
+    def test_a_signal_handler_that_raises_in_a_turn_leaves_the_loop(self) -> None:
+        assert lines(
+            """
+import linecache
+
+def raises_at(nth):
+    left = [nth]
+    def trace(frame, event, arg):
+        if frame.f_code.co_name != "turn":
+            return None
+        text = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+        if event == "line" and "io_turn" not in text:
+            left[0] -= 1
+            if left[0] == 0:
+                raise KeyError
+        return trace
+    return trace
+
+async def body():
+    loop, seen = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda *_: seen.append(asyncio._get_running_loop() is loop))
+    for nth in range(1, 20):
+        turn = aio.spawn(sleep, 0)
+        sys.settrace(raises_at(nth))
+        await turn
+        sys.settrace(None)
+    return seen
+
+seen = asyncio.run(body())
+print(len(seen) >= 5, all(seen))
+"""
+        ) == ["True True"]
+
     def test_a_callback_that_starts_a_timer_while_all_wait(self) -> None:
         assert lines(
             """

@@ -164,6 +164,40 @@ run()
 """)
 
 
+def test_a_signal_handler_that_raises_leaves_no_place_taken() -> None:
+    child("""
+import sys
+class Raised(Exception):
+    pass
+def interrupted(nth):
+    left = [nth]
+    def trace(frame, event, arg):
+        if frame.f_code.co_filename != threadpool.__file__:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left[0] -= 1
+            if left[0] == 0:
+                raise Raised
+        return trace
+    sys._getframe().f_trace_opcodes = True  # for 3.12
+    sys.settrace(trace)
+    try:
+        return in_thread(int, "5")
+    except Raised:
+        return None
+    finally:
+        sys.settrace(None)
+set_thread_limit(1)
+nth = 1
+while interrupted(nth) is None:
+    nth += 1
+assert nth > 50, nth
+until(lambda: not threadpool._pool.threads)
+assert not threadpool._pool.unfinished
+""")
+
+
 def test_a_thread_under_way_is_not_in_the_child_of_a_fork() -> None:
     child("""
 release = threading.Event()

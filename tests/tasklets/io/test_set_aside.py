@@ -1,6 +1,6 @@
 """What ends a wait that is just beginning, while asyncio's running loop is set aside for it.
 
-That runs Python code, so signals, other threads and tools get their turn there.
+An audit hook in Python runs then, so signals, other threads and tools get their turn there.
 """
 
 from textwrap import dedent
@@ -10,7 +10,7 @@ import pytest
 from tests.support import run_child
 
 PROGRAM = """
-import asyncio, sys, threading
+import asyncio, signal, sys, threading
 from cpythonplus import _native
 from cpythonplus.tasklets import getcurrent, io, locks, schedule, tasklet
 from cpythonplus.tasklets.io import selectors, socket  # loops are set aside from then on
@@ -18,13 +18,14 @@ from cpythonplus.tasklets.io import selectors, socket  # loops are set aside fro
 LONG = 20
 
 def between(call):
-    def profile(frame, event, arg):
-        if event == "call" and frame.f_code.co_name == "_set_aside":
-            sys.setprofile(None)
-            call()
+    calls = [call]
+
+    def hook(event, args):
+        if event.startswith("sys.set_asyncgen_hook") and calls:
+            calls.pop()()
             print("set aside")
 
-    sys.setprofile(profile)
+    sys.addaudithook(hook)
 
 def other_thread(call, *args):
     thread = threading.Thread(target=call, args=args)
@@ -121,3 +122,28 @@ def test_timers_that_begin_meanwhile() -> None:
     """
     child = run_child(PROGRAM + body + RUN)
     assert child.out == "set aside\n"
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+def test_a_signal_handler_that_raises_leaves_the_loop(nth: int) -> None:
+    """The hook is called for each of two hooks of the loop, when they are set aside and back."""
+    body = f"""
+    def handler(*_):
+        print("handler")
+        raise KeyError
+
+    def hook(event, args):
+        if event.startswith("sys.set_asyncgen_hook"):
+            number.append(0)
+            if len(number) == {nth}:
+                signal.raise_signal(signal.SIGUSR1)
+
+    loop, hooks, number = asyncio.get_running_loop(), sys.get_asyncgen_hooks(), []
+    signal.signal(signal.SIGUSR1, handler)
+    sys.unraisablehook = lambda _: None
+    sys.addaudithook(hook)
+    io.sleep(0.001)
+    print(asyncio.get_running_loop() is loop)
+    """
+    child = run_child(PROGRAM + body + RUN)
+    assert child.out == "handler\nTrue\n"

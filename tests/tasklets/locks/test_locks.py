@@ -416,6 +416,34 @@ class TestLocal:
 
 
 class TestProcesses:
+    def test_a_signal_handler_that_raises_leaves_nobody_in_line(self) -> None:
+        child = run_child(
+            """
+            import sys
+            from cpythonplus.tasklets import locks
+
+            class Raised(Exception):
+                pass
+
+            def trace(frame, event, arg):
+                if frame.f_code.co_name != "stand_in":
+                    return None
+                if event == "return":
+                    raise Raised
+                return trace
+
+            condition, queue = locks.Condition(), locks.SimpleQueue()
+            condition.acquire()
+            for call, line in (condition.wait, condition._waiters), (queue.get, queue._waiters):
+                sys.settrace(trace)
+                try:
+                    call(timeout=0.001)
+                except Raised:
+                    print(len(line), condition._is_owned())
+            """
+        )
+        assert child.out == "0 True\n0 True\n"
+
     def test_signals(self) -> None:
         child = run_child(
             """

@@ -20,12 +20,16 @@ from asyncio.log import logger
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from cpythonplus import _native
 from cpythonplus._native import TaskletExit, getmain, tasklet, tasklet_atomic
+from cpythonplus.tasklets.io import _running as running
 
 # Our loop makes up to this many passes for newly added callbacks before the tasklets run.
 _PASSES = 8
+
+running.switch()
 
 # The standard selector, stored before a patch replaces it by one that blocks only a tasklet.
 _Selector = selectors.EpollSelector
@@ -89,9 +93,8 @@ class Turns:
         self.loop = loop
         self.ours = ours
         self.ended = False
-        # The running loop and its hooks as the tasklets see them.
-        self.outside: asyncio.AbstractEventLoop | None = None
-        self.hooks = sys.get_asyncgen_hooks()
+        # The running loop and the hooks as the tasklets see them.
+        self.outside: list[Any] = [None, sys.get_asyncgen_hooks()]
         self.passes = 0
         ready = getattr(loop, "_ready", ())  # used only if it is asyncio's own deque
         self.queued: Callable[[], int] = ready.__len__ if isinstance(ready, deque) else int
@@ -112,21 +115,13 @@ class Turns:
             self.soon()
             return
         self.passes = 0
-        hooks = sys.get_asyncgen_hooks()
-        asyncio._set_running_loop(self.outside)
-        sys.set_asyncgen_hooks(*self.hooks)
         again = True
         try:
-            again = _native.io_turn(self.ours)
+            again = _native.io_turn(self.ours, self.outside)
         except TaskletExit:
             raise
         except BaseException as error:  # noqa: BLE001  # from a deadlock, or a signal handler
             _tell_main(error)
-        finally:
-            self.hooks = sys.get_asyncgen_hooks()
-            self.outside = asyncio._get_running_loop()
-            sys.set_asyncgen_hooks(*hooks)
-            asyncio._set_running_loop(self.loop)
         if again:
             self.soon()
 
@@ -154,7 +149,7 @@ class Hub:
 def _run(turns: Turns) -> None:
     """Run the hub's loop until the thread ends; exceptions of signal handlers go to main."""
     pid, loop = os.getpid(), turns.loop
-    turns.outside, turns.hooks = asyncio._get_running_loop(), sys.get_asyncgen_hooks()
+    turns.outside = [asyncio._get_running_loop(), sys.get_asyncgen_hooks()]
     asyncio._set_running_loop(None)
     try:
         with tasklet_atomic():  # a watchdog must not interrupt the hub
@@ -170,7 +165,7 @@ def _run(turns: Turns) -> None:
             turns.end()
             _native.io_own_hub(None)
             _finish(loop)
-        asyncio._set_running_loop(turns.outside)
+        asyncio._set_running_loop(turns.outside[0])
 
 
 def _finish(loop: asyncio.AbstractEventLoop) -> None:

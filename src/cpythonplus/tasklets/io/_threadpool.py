@@ -12,6 +12,7 @@ import operator
 import os
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakSet
 
 from cpythonplus._native import io_delivery
 
@@ -24,7 +25,7 @@ _IDLE_S = 0.2
 class _Job:
     """A call and its result."""
 
-    __slots__ = ("args", "call", "cancelled", "delivery", "error", "kwargs", "result")
+    __slots__ = "__weakref__", "args", "call", "cancelled", "delivery", "error", "kwargs", "result"
 
     def __init__(
         self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -45,18 +46,25 @@ class _Job:
         self.delivery.deliver()
 
 
+class _Server:
+    """Stands for a thread, which refers to it."""
+
+    __slots__ = ("__weakref__",)
+
+
 class _Pool:
     """A limited number of threads, and their jobs.
 
     It has no lock: a tasklet or a signal handler may enter while another tasklet of its thread is
-    in here.
+    in here.  A handler may raise in here: what it ended takes no place, as only weak references
+    count places.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.queue: _queue.SimpleQueue[_Job] = _queue.SimpleQueue()
-        self.unfinished: set[_Job] = set()
-        self.threads: set[object] = set()
+        self.unfinished: WeakSet[_Job] = WeakSet()
+        self.threads: WeakSet[_Server] = WeakSet()
 
     def submit(self, job: _Job) -> None:
         self.unfinished.add(job)
@@ -66,29 +74,29 @@ class _Pool:
             self.start(job)
 
     def start(self, job: _Job) -> None:
-        name = object()
-        self.threads.add(name)
+        server = _Server()
+        self.threads.add(server)
         if len(self.threads) > self.limit:  # another tasklet was faster
-            self.threads.discard(name)
+            self.threads.discard(server)
             return
         try:
-            _thread.start_new_thread(self.serve, (name,))
+            _thread.start_new_thread(self.serve, (server,))
         except RuntimeError:
-            self.threads.discard(name)
+            self.threads.discard(server)
             if not self.threads:  # with other threads, one of them does the job later
                 job.cancelled = True
                 self.unfinished.discard(job)
                 raise
 
-    def serve(self, name: object) -> None:
+    def serve(self, server: _Server) -> None:
         while True:
             try:
                 job = self.queue.get(timeout=_IDLE_S)
             except _queue.Empty:
-                self.threads.discard(name)
+                self.threads.discard(server)
                 if self.queue.empty():
                     return
-                self.threads.add(name)
+                self.threads.add(server)
                 continue
             job.work()
             self.unfinished.discard(job)

@@ -136,8 +136,8 @@ class timeout:  # noqa: N801  # as asyncio's
         return self
 
     def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self._tasklet = None  # a timer that a signal handler keeps from being stopped ends nothing
         self._stop()
-        self._tasklet = None
         if self._expired is None:
             return
         _native.io_not_due(self._expired)

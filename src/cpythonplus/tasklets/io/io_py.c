@@ -6,6 +6,7 @@
 #include "hub.h"
 
 #include "../../_base/methods.h"
+#include "../../_base/raise.h"
 #include "../scheduling/parking.h"
 #include "poller.h"
 
@@ -446,12 +447,39 @@ io_poller(PyObject *module, PyObject *ignored)
     return poller != NULL ? PyLong_FromLong(plus_poller_descriptor(poller)) : NULL;
 }
 
+/* Called with (ours, outside): a list of the running loop and the hooks as the tasklets see them. */
 static PyObject *
-io_turn(PyObject *module, PyObject *ours)
+io_turn(PyObject *module, PyObject *args)
 {
     struct plus_scheduler *sched = plus_scheduler_get();
-    int again = sched != NULL ? plus_hub_turn(sched, ours == Py_True) : -1;
+    PyObject *ours, *outside;
 
+    if (sched == NULL || !PyArg_ParseTuple(args, "OO!:io_turn", &ours, &PyList_Type, &outside)) {
+        return NULL;
+    }
+    PyObject *seen = PyList_AsTuple(outside);
+    PyObject *inside = seen != NULL ? plus_running_loop() : NULL;
+
+    if (inside == NULL) {
+        Py_XDECREF(seen);
+        return NULL;
+    }
+    plus_set_running_loop(seen);
+    Py_DECREF(seen);
+    int again = plus_hub_turn(sched, ours == Py_True);
+    struct plus_raised raised = plus_raised_take();
+
+    seen = plus_running_loop();
+    if (seen == NULL) {
+        PyErr_WriteUnraisable(outside);
+    }
+    plus_set_running_loop(inside);
+    Py_DECREF(inside);
+    if (seen != NULL && PyList_SetSlice(outside, 0, PyList_GET_SIZE(outside), seen) < 0) {
+        PyErr_WriteUnraisable(outside);
+    }
+    Py_XDECREF(seen);
+    plus_raised_put(raised);
     return again < 0 ? NULL : PyBool_FromLong(again);
 }
 
@@ -508,7 +536,7 @@ PyMethodDef plus_io_methods[] = {
     METHOD(io_unraisable, METH_VARARGS, "$module, exception, place, /",
            "Give an exception that no code handles to sys.unraisablehook."),
     METHOD(io_poller, METH_NOARGS, "$module, /", "The descriptor that an event loop is to watch."),
-    METHOD(io_turn, METH_O, "$module, ours, /",
+    METHOD(io_turn, METH_VARARGS, "$module, ours, outside, /",
            "Run the other tasklets; True: call it again soon, False: when that descriptor is "
            "ready."),
     METHOD(io_guard_turns, METH_O, "$module, function, /",

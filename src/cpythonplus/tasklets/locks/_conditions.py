@@ -99,9 +99,9 @@ class Condition(stock.Condition):
         visit, self._visit = self._visit, None
         again = visit is not None and visit >= 0
         waiter = Waiter(visit if again else None)
-        waiter.stand_in(self._waiters, again=again)
-        saved = self._release_save()  # type: ignore[attr-defined]
         try:
+            waiter.stand_in(self._waiters, again=again)
+            saved = self._release_save()  # type: ignore[attr-defined]
             try:
                 if timeout is None:
                     notified = waiter.acquire()

@@ -137,10 +137,10 @@ class SimpleQueue(Generic[_T]):
 
     def _wait(self, end: float | None) -> _T:
         waiter = Waiter()
-        waiter.stand_in(self._waiters)
         standing = in_time = True
         served = False
         try:
+            waiter.stand_in(self._waiters)
             while True:
                 try:
                     item = self._items.popleft()

@@ -185,19 +185,21 @@ io_loops(PyObject *module, PyObject *args)
 static PyObject *
 io_running_loops(PyObject *module, PyObject *args)
 {
-    PyObject *get, *set_aside, *put_back;
+    PyObject *functions[5];
 
-    if (!PyArg_ParseTuple(args, "OOO:io_running_loops", &get, &set_aside, &put_back)) {
+    if (!PyArg_ParseTuple(args, "OOOOO:io_running_loops", &functions[0], &functions[1],
+                          &functions[2], &functions[3], &functions[4])) {
         return NULL;
     }
-    plus_running_loops(get, set_aside, put_back);
+    plus_running_loops(functions);
     Py_RETURN_NONE;
 }
 
 #define METHOD(name, ...) PLUS_METHOD(#name, name, __VA_ARGS__)
 
 PyMethodDef plus_timing_methods[] = {
-    METHOD(io_running_loops, METH_VARARGS, "$module, get, set_aside, put_back, /",
+    METHOD(io_running_loops, METH_VARARGS,
+           "$module, get_loop, set_loop, get_hooks, set_hooks, swap_task, /",
            "Say by what the event loop that runs in the thread is set aside for a wait."),
     METHOD(io_begin_after, METH_VARARGS, "$module, tasklet, seconds, /",
            "Have a tasklet that has its arguments begin after so long."),

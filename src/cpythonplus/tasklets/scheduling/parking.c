@@ -18,8 +18,8 @@
  * pass on what the tasklet was given.
  *
  * No Python code runs between the caller's check (the lock is taken, the edge has not come) and step 2: it would let
- * other threads end a wait that has not begun.  Setting the loop aside is Python code, so it comes later, with switches
- * refused as in a callback.  The wait may end during it as at any other moment.
+ * other threads end a wait that has not begun.  Setting the loop aside may call an audit hook, so it comes later, with
+ * switches refused as in a callback.  The wait may end during it as at any other moment.
  *
  * The old tempval is kept aside: the only value that the tasklet may be sent meanwhile is an exception.
  *
@@ -44,32 +44,83 @@
 
 enum { NOT_PARKED, PARKED, WOKEN, TIMED_OUT };
 
-static PyObject *get_running_loop, *set_loop_aside, *put_loop_back; /* or NULL */
+/* Functions of asyncio and sys that are written in C: no signal handler runs between them, whose exception would leave
+ * the thread without its running loop. */
+static PyObject *get_loop, *set_loop, *get_hooks, *set_hooks; /* all NULL until asyncio is used */
+static PyObject *swap_task;                                   /* from 3.14 on, else NULL */
 
 void
-plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back)
+plus_running_loops(PyObject *const *functions)
 {
-    Py_XSETREF(get_running_loop, Py_NewRef(get));
-    Py_XSETREF(set_loop_aside, Py_NewRef(set_aside));
-    Py_XSETREF(put_loop_back, Py_NewRef(put_back));
+    PyObject **const places[] = {&get_loop, &set_loop, &get_hooks, &set_hooks, &swap_task};
+
+    for (int i = 0; i < 5; i++) {
+        Py_XSETREF(*places[i], functions[i] != Py_None ? Py_NewRef(functions[i]) : NULL);
+    }
 }
 
-/* asyncio keeps the running loop per thread, but the tasklets that run while this one waits are not inside it.  Returns
- * the argument for put_back(); NULL: there is no loop. */
+static void
+change(PyObject *function, PyObject *first, PyObject *second)
+{
+    plus_drop_result(PyObject_CallFunctionObjArgs(function, first, second, NULL), function);
+}
+
+/* Returns (loop, hooks of asynchronous generators, no current task), or NULL with an exception. */
+static PyObject *
+state_with(PyObject *loop)
+{
+    PyObject *found = PyObject_CallNoArgs(get_hooks);
+    PyObject *hooks = found != NULL ? PySequence_Tuple(found) : NULL;
+    PyObject *state = hooks != NULL ? PyTuple_Pack(3, loop, hooks, Py_None) : NULL;
+
+    Py_XDECREF(found);
+    Py_XDECREF(hooks);
+    return state;
+}
+
+PyObject *
+plus_running_loop(void)
+{
+    PyObject *loop = PyObject_CallNoArgs(get_loop);
+    PyObject *state = loop != NULL ? state_with(loop) : NULL;
+
+    Py_XDECREF(loop);
+    return state;
+}
+
+void
+plus_set_running_loop(PyObject *state)
+{
+    change(set_loop, PyTuple_GET_ITEM(state, 0), NULL);
+    plus_drop_result(PyObject_Call(set_hooks, PyTuple_GET_ITEM(state, 1), NULL), set_hooks);
+}
+
+/* asyncio keeps the running loop per thread, but the tasklets that run while this one waits are not inside it.  From
+ * 3.14 on it keeps the current task per thread too.  Returns the argument for put_back(); NULL: there is no loop. */
 static PyObject *
 set_aside(void)
 {
-    PyObject *loop = get_running_loop != NULL ? PyObject_CallNoArgs(get_running_loop) : NULL;
-    PyObject *aside = NULL;
+    PyObject *loop = get_loop != NULL ? PyObject_CallNoArgs(get_loop) : NULL, *state = NULL;
 
     if (loop != NULL && loop != Py_None) {
-        aside = PyObject_CallNoArgs(set_loop_aside);
+        state = state_with(loop);
     }
     if (PyErr_Occurred()) {
-        PyErr_WriteUnraisable(set_loop_aside);
+        PyErr_WriteUnraisable(get_loop);
+    }
+    if (state != NULL && swap_task != NULL) {
+        PyObject *task = PyObject_CallFunctionObjArgs(swap_task, loop, Py_None, NULL);
+
+        if (task == NULL || PyTuple_SetItem(state, 2, task) < 0) {
+            PyErr_WriteUnraisable(swap_task);
+        }
+    }
+    if (state != NULL) {
+        change(set_loop, Py_None, NULL);
+        change(set_hooks, Py_None, Py_None);
     }
     Py_XDECREF(loop);
-    return aside;
+    return state;
 }
 
 static void
@@ -79,7 +130,11 @@ put_back(PyObject *aside)
         return;
     }
     struct plus_raised raised = plus_raised_take();
-    plus_drop_result(PyObject_CallOneArg(put_loop_back, aside), put_loop_back);
+
+    plus_set_running_loop(aside);
+    if (PyTuple_GET_ITEM(aside, 2) != Py_None) {
+        change(swap_task, PyTuple_GET_ITEM(aside, 0), PyTuple_GET_ITEM(aside, 2));
+    }
     Py_DECREF(aside);
     plus_raised_put(raised);
 }

@@ -59,10 +59,19 @@ plus_deadline_from(PyObject *timeout, uint64_t *deadline_ns);
 struct plus_channel *
 plus_waiters_make(const char *waits);
 
-/* Sets three functions of io/_running.py, which plus_park() calls: the first returns asyncio's running loop of this
- * thread, the second makes the thread look as if none ran, the third undoes that with the second's result. */
+/* Sets the five functions of asyncio and sys by which the running loop is set aside, see io/_running.py. */
 void
-plus_running_loops(PyObject *get, PyObject *set_aside, PyObject *put_back);
+plus_running_loops(PyObject *const *functions);
+
+/* Returns the running loop (or None) and the hooks of asynchronous generators as a new tuple, or NULL with an exception.
+ * Both functions need plus_running_loops(). */
+PyObject *
+plus_running_loop(void);
+
+/* Sets what such a tuple has.  Signal handlers run in an audit hook at most; what they raise goes to
+ * sys.unraisablehook, and the rest is set nevertheless. */
+void
+plus_set_running_loop(PyObject *state);
 
 extern PyTypeObject plus_waiters_type;  /* of the wait queues */
 extern PyTypeObject plus_delivery_type; /* delivery.c: for the end of a call in another thread */
