@@ -255,7 +255,7 @@ stop(enum plus_hooks_level level)
 {
     pthread_mutex_lock(&gil.mutex);
     set_level(level);
-    plus_sched_stop();
+    plus_sched_stop(false);
     pthread_mutex_unlock(&gil.mutex);
 }
 

@@ -64,7 +64,7 @@ second_holder(void *unused)
     start(true);
     while (plus_sched_wait(&mutex, plus_now_ns() + INTERVAL_NS) != ETIMEDOUT) {
     }
-    plus_sched_stop();
+    plus_sched_stop(false);
     plus_sched_released(&mutex);
     plus_sched_acquired();
     atomic_store(&interval_ns, INTERVAL_NS);

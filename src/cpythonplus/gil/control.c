@@ -278,7 +278,7 @@ abandon_change(void)
         return;
     }
     plus_hooks_set(&(struct plus_gil){0}, PLUS_HOOKS_OFF);
-    plus_sched_stop();
+    plus_sched_stop(false);
     restore_slots();
     the_gil = (struct plus_gil){0};
     atomic_store(&control_owner, NULL);
@@ -456,7 +456,7 @@ plus_control_stop(void)
     if (slots_written) {
         plus_control_lock();
         set_level(atomic_in_use ? PLUS_HOOKS_TRACK : PLUS_HOOKS_OFF);
-        plus_sched_stop();
+        plus_sched_stop(atomic_in_use);
         plus_control_unlock();
         if (!atomic_in_use) {
             restore_slots();

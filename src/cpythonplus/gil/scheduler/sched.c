@@ -1137,9 +1137,13 @@ plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter
 }
 
 void
-plus_sched_stop(void)
+plus_sched_stop(bool is_tracked)
 {
     S.running = false;
+    if (!is_tracked) {
+        S.holder =
+            NULL; /* nobody tells its release from now on, and its record is freed when it ends */
+    }
     plus_threads_visit(give_kernel_slice_back, NULL);
     wake_all_but(NULL);
     atomic_store(&S.granted, NULL);

@@ -88,9 +88,10 @@ plus_sched_observe(plus_observer observer);
 void
 plus_sched_start(const struct plus_policy *policy, const struct plus_interpreter *interpreter);
 
-/* Stops: every waiter is woken and sent back to the interpreter.  The caller holds `mutex`. */
+/* Stops: every waiter is woken and sent back to the interpreter.  The caller holds `mutex`.  is_tracked: who has the GIL
+ * is still told. */
 void
-plus_sched_stop(void);
+plus_sched_stop(bool is_tracked);
 
 bool
 plus_sched_running(void);

@@ -56,7 +56,6 @@ struct plus_tasklet {
     bool started;         /* has Python frames or a C stack */
     bool is_main;
     bool abandoned;     /* never runs again, see plus_tasklet_abandon() */
-    bool forgotten;     /* its last finalizer was called since the last reference had gone */
     bool awaits;        /* counted in its scheduler's io.waiting */
     bool uncalled;      /* parked from inside of a finaliser; see frames.h */
     bool between;       /* parked by a watchdog between two instructions; see frames.h */

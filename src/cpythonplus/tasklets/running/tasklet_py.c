@@ -3,7 +3,6 @@
 
 #include "../../_base/methods.h"
 #include "../../_base/raise.h"
-#include "../../_interp/saved_frames/frame_build.h"
 #include "../../threads/binding.h"
 #include "../_pickling/capturing.h"
 #include "../_pickling/vacating.h"
@@ -109,61 +108,12 @@ tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyO
     return op;
 }
 
-static bool
-is_unfinished(const struct plus_tasklet *task)
-{
-    return task->alive && task->started && !task->is_main;
-}
-
-/* A list of tasklets that were finalized, and are not at their end; NULL: none. */
-static PyObject *survivors;
-
-/* Has their finalizers called again when they are forgotten again: CPython calls a finalizer once only. */
-static int
-let_survivors_go(void *ignored)
-{
-    PyObject *list = survivors;
-
-    survivors = NULL;
-    for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(list); i++) {
-        PyObject *op = PyList_GET_ITEM(list, i);
-
-        if (Py_TYPE(op)->tp_finalize ==
-            plus_tasklet_type.tp_finalize) { /* no __del__ of a derived class */
-            plus_set_finalised(op, false);
-        }
-    }
-    Py_XDECREF(list);
-    return 0;
-}
-
-/* Keeps a tasklet that waits in its `finally`, until the collection or deallocation is over.  Without this reference
- * the collector would clear the objects on its stack. */
-static void
-survive(PyObject *op)
-{
-    if (survivors == NULL && PyInterpreterState_Get() == PyInterpreterState_Main()) {
-        PyObject *made = PyList_New(0);
-
-        if (survivors != NULL || (made != NULL && Py_AddPendingCall(let_survivors_go, NULL) < 0)) {
-            Py_CLEAR(made);
-        }
-        survivors = survivors != NULL ? survivors : made;
-    }
-    if (survivors == NULL || PyList_Append(survivors, op) < 0) {
-        PyErr_Clear(); /* no memory, or too many calls are pending: it is not killed again */
-        self_of(op)->forgotten = false;
-    }
-}
-
-/* The last reference is gone, or only garbage refers to it: the tasklet gets TaskletExit, so that its `finally` clauses
- * run. */
+/* The last reference is gone: the tasklet gets TaskletExit, so that its `finally` clauses run. */
 static void
 tasklet_finalize(PyObject *op)
 {
     struct plus_tasklet *task = self_of(op);
 
-    task->forgotten = Py_REFCNT(op) == 1; /* else the collector has one of its own */
     if (!plus_has_begun(task) || task->is_main || task->sched->tstate == NULL ||
         task->sched->running == task) {
         return;
@@ -187,13 +137,6 @@ tasklet_finalize(PyObject *op)
         PyErr_WriteUnraisable(op);
     }
     Py_XDECREF(result);
-    if (later) { /* the queue has a reference; main may not let a survivor go for long */
-        task->forgotten = false;
-    }
-    else if (is_unfinished(task) && !plus_compat_is_finalizing() &&
-             (!task->forgotten || Py_REFCNT(op) > 1)) {
-        survive(op);
-    }
     plus_raised_put(raised);
 }
 
@@ -203,8 +146,8 @@ tasklet_clear(PyObject *op)
     struct plus_tasklet *task = self_of(op);
 
     if (task->alive && task->started) {
-        /* This garbage did not end: a derived class's __del__ does not call ours, or its thread is gone.  The objects
-         * on its stack are being cleared. */
+        /* This garbage did not end: a derived class's __del__ does not call ours, or the tasklet caught TaskletExit.
+         * The objects on its stack are being cleared. */
         if (!task->is_main && !plus_is_running(task)) {
             plus_tasklet_abandon(task);
         }
@@ -250,33 +193,6 @@ tasklet_traverse(PyObject *op, visitproc visit, void *arg)
     return plus_pystate_traverse(&task->fiber.state, visit, arg);
 }
 
-enum { MAX_KILLS = 100 };
-
-/* Kills a tasklet that its finalizer did not end: it caught TaskletExit and waits again, where nobody can reach it.  Not where the collector has called it:
- * the objects on its stack may have been cleared.  Returns whether somebody else has a reference now, after which the
- * tasklet must not be freed. */
-static bool
-is_kept_after_kills(PyObject *op)
-{
-    struct plus_tasklet *task = self_of(op);
-
-    for (int i = 0; i < MAX_KILLS && task->forgotten && is_unfinished(task); i++) {
-        Py_SET_REFCNT(op, 1);
-        tasklet_finalize(op);
-        Py_SET_REFCNT(op, Py_REFCNT(op) - 1);
-        if (Py_REFCNT(op) > 0) {
-            return true;
-        }
-    }
-    if (is_unfinished(task)) {
-        /* Its thread is gone, or it ignores every kill: its stack, and the objects on it, are never freed. */
-        Py_SET_REFCNT(op, 1);
-        task->abandoned = true;
-        return true;
-    }
-    return false;
-}
-
 static void
 tasklet_dealloc(PyObject *op)
 {
@@ -286,7 +202,11 @@ tasklet_dealloc(PyObject *op)
         if (PyObject_CallFinalizerFromDealloc(op) < 0) {
             return; /* the finaliser has made a new reference */
         }
-        if (is_kept_after_kills(op)) {
+        if (task->alive && task->started && !task->is_main) {
+            /* The tasklet could not be ended (its thread is gone, or it ignored the kill): its stack, and the objects
+             * on it, are never freed.  Not killed again: the collector may have cleared some of them. */
+            Py_SET_REFCNT(op, 1);
+            task->abandoned = true;
             if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
                 Py_INCREF(Py_TYPE(op)); /* the derived type's dealloc drops it next */
             }
