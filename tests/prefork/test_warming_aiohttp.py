@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from pathlib import Path
 from textwrap import dedent
 
@@ -9,7 +10,11 @@ import pytest
 
 from tests.prefork.services import packages
 from tests.prefork.serving import python_path, running, until
-from tests.support import run_child
+from tests.support import DEBUG, run_child
+
+pytestmark = pytest.mark.skipif(
+    DEBUG and sys.version_info >= (3, 15), reason="multidict's C code crashes in tp_traverse there"
+)
 
 APP = """
     import os
