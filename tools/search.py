@@ -464,7 +464,7 @@ class Line:
             monitoring.use_tool_id(TOOL, "search")
             step = self.lib.signals_callback()
             monitoring.register_callback(TOOL, monitoring.events.INSTRUCTION, step)
-        # What is imported, cached, or noted in traced code the first time is no leak.
+        # Objects that a line imports, caches or notes in traced code the first time are no leak.
         with self.each_bytecode(NEVER) if self.kind == "signals" else contextlib.nullcontext():
             for name in self.mix:
                 self.run(name)
@@ -579,7 +579,7 @@ def room(path: str) -> None:
     native = importlib.import_module("cpythonplus._native")
     inside = ctypes.cast(ctypes.PyDLL(native.__file__).PyInit__native, ctypes.c_void_p)
     lib.crashes_are_of(inside)
-    for begin, end in frame_code():
+    for begin, end in frame_code() if spec["kind"] == "memory" else ():
         lib.frames_are_made_in(ctypes.c_void_p(begin), ctypes.c_void_p(end))
     program = spec["names"] + (BOUNDED if spec["room"] == "tasklets" else "")
     exec(compile(program, "<line>", "exec"), names)

@@ -1,4 +1,4 @@
-"""What an operand of a running function has: no name leads to it, and nobody has lost it."""
+"""Objects that an operand of a running function holds: no name leads to them, and none is lost."""
 
 import sys
 
