@@ -1141,8 +1141,8 @@ plus_sched_stop(bool is_tracked)
 {
     S.running = false;
     if (!is_tracked) {
-        S.holder =
-            NULL; /* nobody tells its release from now on, and its record is freed when it ends */
+        /* Nobody tells the release from now on, and the holder's record is freed when its thread ends. */
+        S.holder = NULL;
     }
     plus_threads_visit(give_kernel_slice_back, NULL);
     wake_all_but(NULL);
