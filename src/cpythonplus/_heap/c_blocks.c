@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../_base/memory/own_memory.h"
+#include "../_base/memory/page.h"
 
 #define THREAD_HEAP ((uintptr_t)64 << 20) /* size and alignment */
 #define GRAIN ((uintptr_t)16)
@@ -101,7 +102,7 @@ visit_thread_heap(uintptr_t start, uintptr_t end, struct visiting *it)
 static void
 visit_mapped_blocks(uintptr_t start, uintptr_t end, struct visiting *it)
 {
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t page = plus_page_bytes();
     uint64_t states[PAGES] = {0};
 
     for (uintptr_t at = start; at < end && it->status == 0; at += page) {

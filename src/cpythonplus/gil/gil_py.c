@@ -1,5 +1,6 @@
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/memory/page.h"
 #include "../_base/methods.h"
 #include "../_base/process/clock.h"
 #include "../_base/raise.h"
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 static PyObject *
 gil_start(PyObject *module, PyObject *args)
@@ -293,7 +293,7 @@ gil_thread_use(PyObject *module, PyObject *ignored)
     }
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     (void)getrusage(RUSAGE_THREAD, &usage);
-    uint64_t new_bytes = (uint64_t)usage.ru_minflt * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t new_bytes = (uint64_t)usage.ru_minflt * plus_page_bytes();
     return Py_BuildValue("(KKKKK)", (unsigned long long)held_ns, (unsigned long long)waited_ns,
                          (unsigned long long)plus_timespec_ns(&cpu), (unsigned long long)stalls,
                          (unsigned long long)new_bytes);
