@@ -144,7 +144,8 @@ def test_free_blocks_are_filled_once() -> None:
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no gaps to see")
 def test_small_gaps_of_the_c_heap_are_filled_too() -> None:
     """C libraries ask for small blocks: between shared ones each would make a page private."""
-    check("""
+    check(
+        """
         import ctypes
         libc = ctypes.CDLL(None)
         if not hasattr(libc, "mallinfo2"):
@@ -159,7 +160,9 @@ def test_small_gaps_of_the_c_heap_are_filled_too() -> None:
         found = [libc.malloc(40 + 16 * (n % 30)) for n in range(3000)]
         # glibc keeps some from us in its caches.
         assert len([each for each in found if first <= each <= last]) < 150
-    """)
+    """,
+        env=PYMALLOC,
+    )
 
 
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no gaps to see")

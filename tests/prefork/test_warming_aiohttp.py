@@ -13,7 +13,7 @@ from tests.prefork.serving import python_path, running, until
 from tests.support import DEBUG, run_child
 
 pytestmark = pytest.mark.skipif(
-    DEBUG and sys.version_info >= (3, 15), reason="multidict's C code crashes in tp_traverse there"
+    DEBUG and sys.version_info >= (3, 14), reason="multidict's C code crashes in tp_traverse there"
 )
 
 APP = """

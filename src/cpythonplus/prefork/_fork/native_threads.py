@@ -3,10 +3,11 @@
 A fork copies the thread that forks and no other.  Python lists its own threads only; those of C
 libraries are in /proc.  A thread's library is read from its stack: the kernel says where the stack
 begins, and the first return address outside of the C library and the interpreter is the library's.
+A return address follows a call instruction; a saved register or a function pointer seldom does.
 
-This is an estimate.  An old address may be left on the stack, and a thread that runs at that moment
-has no stack that can be read.  It is for a message or a refusal, not for anything that must be
-right.
+This is an estimate.  An old return address may be left on the stack, and a thread that runs at that
+moment has no stack that can be read.  It is for a message or a refusal, not for anything that must
+be right.
 """
 
 import os
@@ -30,11 +31,16 @@ _MOST_TRIES = 100
 _ANYWHERE = re.compile(r"(lib(c|m|dl|rt|pthread|python[\d.]+\w*|stdc\+\+|gcc_s)|ld)[.-].*\.?so")
 """Libraries that are on every stack, by the names of their files."""
 _OURS = re.compile(r"_native(\.[\w-]+)?\.so")
-_C_LIBRARY = re.compile(r"(lib(c|pthread)|ld-musl)[.-]")
-_SAVED_WORDS = 8
-"""If an address of the interpreter is so close before one of the C library, it is in a saved
-register.
-"""
+_CALL_BYTES = 7  # of the longest call instruction
+_STUB_BYTES = 16
+_JUMP = b"\xff\x25"  # through a table
+_CALLS = {
+    # E8 with an offset; or FF with 2 as the middle digit of the next byte, and up to five more.
+    "x86_64": rb"..\xe8(....)|.*\xff[\x10-\x17\x50-\x57\x90-\x97\xd0-\xd7](?:|.|..|....|.....)",
+    "aarch64": rb".*(?:[\x94-\x97]|\x3f\xd6)()",  # BL; BLR with a register in its lower half
+}
+_CALL = re.compile(_CALLS.get(os.uname().machine, b".*()"), re.DOTALL)
+"""Matches bytes that end with a call; its group is the offset, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +112,7 @@ def _read(process: Path, tids: list[int], *, own: bool) -> list[Thread]:
             stack = _at(pointer, mappings)
             end = stack.end if stack is not None else pointer
             addresses = (instruction, *_words(memory, pointer, end)) if pointer else ()
-            path, in_python = _innermost(addresses, mappings, interpreter)
+            path, in_python = _innermost(memory, addresses, mappings, interpreter)
             if own:
                 in_python = tid in names or tid in python
             found.append(Thread(tid, names.get(tid, name), _name(path), path, in_python))
@@ -198,28 +204,42 @@ def _words(memory: int, start: int, end: int) -> tuple[int, ...]:
 
 
 def _innermost(
-    addresses: tuple[int, ...], mappings: list[_Mapping], interpreter: str
+    memory: int, addresses: tuple[int, ...], mappings: list[_Mapping], interpreter: str
 ) -> tuple[str, bool]:
     """Return the library that is called last, and whether the interpreter is on the stack."""
     code = [each for each in mappings if each.path]
     if not code:
         return "", False
     lowest, highest = code[0].start, code[-1].end
-    found = [
-        (place, _at(address, code))
-        for place, address in enumerate(addresses)
-        if lowest <= address < highest
-    ]
-    names = [(place, each.path, _name(each.path)) for place, each in found if each is not None]
-    waiting = [place for place, _, name in names if _C_LIBRARY.match(name)]
-    library = ""
-    for place, path, name in names:
-        if path == interpreter or name.startswith("libpython"):
-            if not any(place < each <= place + _SAVED_WORDS for each in waiting):
-                return library, True
-        elif not library and not _ANYWHERE.match(name) and not _OURS.fullmatch(name):
-            library = path
+    library = inner = ""
+    for place, address in enumerate(addresses):
+        found = _at(address, code) if lowest <= address < highest else None
+        # The first one is the instruction that runs.
+        if found is None or (place and not _returns(memory, address, within=inner == found.path)):
+            continue
+        inner = found.path
+        name = _name(inner)
+        if inner == interpreter or name.startswith("libpython"):
+            return library, True
+        if not library and not _ANYWHERE.match(name) and not _OURS.fullmatch(name):
+            library = inner
     return library, False
+
+
+def _returns(memory: int, address: int, *, within: bool) -> bool:
+    """Return whether a function can return to an address: a call instruction ends there.
+
+    within: whether the function is in the same file.
+    """
+    with suppress(OSError):
+        code = os.pread(memory, _CALL_BYTES, address - _CALL_BYTES)
+        call = _CALL.fullmatch(code)
+        if call is None or within or not call[1]:
+            return call is not None
+        # A call with an offset leaves its file through one of the linker's stubs alone.
+        stub = address + int.from_bytes(call[1], "little", signed=True)
+        return _JUMP in os.pread(memory, _STUB_BYTES, stub)
+    return False
 
 
 def _name(path: str) -> str:
