@@ -79,12 +79,21 @@ local_pythons() {
     done
 }
 
-# The rooms whose C has changed, and not only moved, since $CI_BASE, by default since the last commit that is six hours older than HEAD:
-# what one session of work has done.
-changed_rooms() {
+# since_base [ARGUMENT]... -- PATH...: what `git diff --name-only` says of the files there, since $CI_BASE, by default since the
+# last commit that is six hours older than HEAD: a day of work or less.
+since_base() {
     local base=${CI_BASE-}
     [ -n "$base" ] || base=$(git rev-list -1 --before="@$(($(git log -1 --format=%ct) - 21600))" HEAD)
-    [ -z "$base" ] ||
-        git diff --name-only -M90% --diff-filter=AM "$base" HEAD -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
-        sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' | grep -E '^[a-z]+$' | sort -u
+    [ -z "$base" ] || git diff --name-only "$base" HEAD "$@"
+}
+
+# The rooms whose C has changed, and not only moved.
+changed_rooms() {
+    since_base -M90% --diff-filter=AM -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
+        sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' | { grep -E '^[a-z]+$' || true; } | sort -u
+}
+
+# has_changed FOLDER
+has_changed() {
+    [ -n "$(since_base -- "$1")" ]
 }

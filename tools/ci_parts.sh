@@ -8,7 +8,7 @@ slots=(
     "tests:sid:python3.15-dbg cpython:sid:python3.14:1/3"
     "aarch64 musl cpython:here:3.12:1/2"
     "tests:sid:python3.15:PYTHON_JIT=1 lies:sid:python3.13 cpython:sid:python3.13:1/3"
-    "newcomer:bookworm lies:here:3.12 cpython:sid:python3.14:2/3"
+    "newcomer:bookworm lies:here:3.12 site_tests:sid:python3.13 cpython:sid:python3.14:2/3"
     "tests:sid:python3.14 lies:sid:python3.14 cpython:sid:python3.13:2/3"
     "sanitizers site try_docs cpython:here:3.11:2/2"
     "tests:sid:python3.14-dbg tests:here:3.13 cpython:here:3.12:2/2"
@@ -67,18 +67,27 @@ free_threaded() {
     tests "$1" "python$2t"
 }
 
-# all_tests PLACE PYTHON: the slow ones too. In sid they open the doctor's page in a browser, use servers, and link
-# sites where the kernel gives networks and tunnels of one's own: nothing that these need may be missing there.
+# all_tests PLACE PYTHON: the slow ones too, but those of the other distribution, `sites`, where it did not change. In sid
+# they open the doctor's page in a browser and use servers: nothing that these need may be missing there.
 all_tests() {
-    local place=$1 python name needed=()
+    local place=$1 python name needed=() arguments=
     python=$(find_python "$place" "$2") || return 0
-    if [ "$place" = sid ]; then
-        needed=(CPYTHONPLUS_NEED_SERVERS=1 CPYTHONPLUS_NEED_CHROMIUM=1)
-        if unshare --net true && [ -c /dev/net/tun ]; then needed+=(CPYTHONPLUS_NEED_SITES=1); fi
-    fi
+    [ "$place" != sid ] || needed=(CPYTHONPLUS_NEED_SERVERS=1 CPYTHONPLUS_NEED_CHROMIUM=1 "${links[@]}")
+    [ -n "${everything-}" ] || has_changed sites || arguments=--ignore=sites/tests
     remember "$place" "$python"
     name=$place-${2#python}-all
-    run_tests "$name" at "$place" "$name" '' env "${needed[@]}" make test-all PYTHON="$python"
+    run_tests "$name" at "$place" "$name" "$arguments" env "${needed[@]}" make test-all PYTHON="$python"
+}
+
+# Sites are linked where the kernel gives networks and tunnels of one's own.
+links=()
+if unshare --net true 2>/dev/null && [ -c /dev/net/tun ]; then links=(CPYTHONPLUS_NEED_SITES=1); fi
+
+# site_tests PLACE PYTHON: the other distribution's, all of them.
+site_tests() {
+    local python name=sites-$1
+    python=$(find_python "$1" "$2") || return 0
+    run_tests "$name" at "$1" "$name" sites/tests env "${links[@]}" make test-all PYTHON="$python"
 }
 
 # lies PLACE PYTHON: each fact made false.

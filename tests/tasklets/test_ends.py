@@ -4,11 +4,15 @@ import gc
 import operator
 import sys
 import weakref
+from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from cpythonplus.tasklets import (
     TaskletExit,
     channel,
+    getcurrent,
     run,
     schedule,
     schedule_remove,
@@ -127,6 +131,112 @@ class TestCollection:
         gc.collect()
         assert kept[0].alive
         kept.pop().kill()
+
+    @pytest.mark.parametrize("kind", [tasklet, type("Own", (tasklet,), {})])
+    def test_one_that_resists_several_times_ends(self, kind: type[tasklet]) -> None:
+        log: Log = []
+
+        def body() -> None:
+            for turn in range(3):
+                try:
+                    schedule_remove(None)
+                except TaskletExit:
+                    log.append(turn)
+
+        kind(body)()
+        run()
+        for _ in range(3):
+            gc.collect()
+        assert log == [0, 1, 2]
+
+    def test_one_that_was_found_and_is_forgotten_again(self) -> None:
+        """CPython calls its finalizer once only."""
+        log: Log = []
+
+        def body() -> None:
+            try:
+                schedule_remove(None)
+            except TaskletExit:
+                log.append(getcurrent())
+            try:
+                schedule_remove(None)
+            finally:
+                log.append("ended")
+
+        tasklet(body)()
+        run()
+        assert log.pop(0).alive
+        assert log == ["ended"]
+
+    @pytest.mark.parametrize("wait", [lambda: channel().receive(), schedule, schedule_remove])
+    def test_garbage_that_waits_in_its_finally_ends(self, wait: Callable[[], object]) -> None:
+        log: Log = []
+
+        def body(ring: Log, it: channel) -> None:
+            ring.append(getcurrent())
+            try:
+                it.receive()
+            finally:
+                try:
+                    wait()
+                finally:
+                    log.append("ended")
+
+        tasklet(body)([], channel())
+        run()
+        for _ in range(3):
+            gc.collect()
+            run()
+        assert log == ["ended"]
+
+    def test_it_gets_one_exit_at_each_collection(self) -> None:
+        """What its `finally` waits for may come; only a later collection finds that it cannot."""
+        log: Log = []
+
+        def body(ring: Log, it: channel) -> None:
+            ring.append((getcurrent(), it))
+            while True:
+                try:
+                    it.receive()
+                except TaskletExit:
+                    log.append("exit")
+                    if len(log) == 3:
+                        return
+
+        tasklet(body)([], channel())
+        run()
+        for exits in 1, 2, 3, 3:
+            gc.collect()
+            assert len(log) == exits
+
+    def test_one_that_waits_inside_of_a_collection_and_is_forgotten(self) -> None:
+        """Were it left there, no collection could begin any more."""
+        log: Log = []
+
+        class Waits:
+            def __init__(self) -> None:
+                self.ring = self
+
+            def __del__(self) -> None:
+                for _ in range(2):
+                    try:
+                        schedule_remove(None)
+                    except TaskletExit:
+                        log.append("exit")
+
+        def body() -> None:
+            Waits()
+            gc.collect()
+
+        tasklet(body)()
+        run()
+        assert log == ["exit", "exit"]
+        ring = type("Ring", (), {})()
+        ring.itself = ring
+        gone = weakref.ref(ring)
+        del ring
+        gc.collect()
+        assert gone() is None
 
     def test_one_that_cannot_be_switched_to_now_ends_later(self) -> None:
         log: Log = []

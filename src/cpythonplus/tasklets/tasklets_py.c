@@ -16,6 +16,7 @@
 #include "io/hub.h"
 #include "locks/locks.h"
 #include "running/binding.h"
+#include "running/finalizing.h"
 #include "running/tasklet.h"
 #include "running/tasklet_py.h"
 #include "running/thread.h"
@@ -684,7 +685,8 @@ plus_tasklets_exec(PyObject *module)
                                                       "Raised in a tasklet that is to end.",
                                                       PyExc_SystemExit, NULL);
     }
-    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 || plus_pickling_prepare(module) < 0) {
+    if (plus_tasklet_exit == NULL || plus_bomb_prepare() < 0 || plus_finalizing_prepare() < 0 ||
+        plus_pickling_prepare(module) < 0) {
         return -1;
     }
     return PyModule_AddObjectRef(module, "TaskletExit", plus_tasklet_exit);

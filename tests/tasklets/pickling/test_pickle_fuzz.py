@@ -3,6 +3,7 @@
 Damaged pickles crash nothing.
 """
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +14,8 @@ from tests.support import SANITIZED
 from tools.pickle_fuzz import run_programs
 from tools.pickle_property import check_programs
 from tools.setup_env import ROOT
+
+PROGRAMS = int(os.environ.get("PICKLE_PROGRAMS", "600"))
 
 KEPT = (1028, 46, 50, 65, 118, 150, 159, 171, 186)  # each has failed once
 
@@ -25,7 +28,7 @@ def test_programs(seeds: tuple[int, ...] | range) -> None:
     assert counts["stops"] > 5 * len(seeds)
 
 
-@pytest.mark.parametrize("count", [60, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [60, pytest.param(PROGRAMS, marks=pytest.mark.slow)])
 def test_property(count: int) -> None:
     counts: Counter[str] = Counter()
     assert check_programs(count, 0, counts) is None

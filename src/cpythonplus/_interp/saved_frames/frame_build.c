@@ -59,17 +59,17 @@ set_state(PyObject *generator, int state)
 }
 
 /* A generator that is marked as being executed cannot be closed, so its finaliser is skipped. */
-static void
-set_finalised(PyObject *generator, bool done)
+void
+plus_set_finalised(PyObject *op, bool done)
 {
 #ifdef Py_GIL_DISABLED
-    (void)generator, (void)done;
+    (void)op, (void)done;
 #else
     if (done) {
-        _Py_AS_GC(generator)->_gc_prev |= _PyGC_PREV_MASK_FINALIZED;
+        _Py_AS_GC(op)->_gc_prev |= _PyGC_PREV_MASK_FINALIZED;
     }
     else {
-        _Py_AS_GC(generator)->_gc_prev &= ~(uintptr_t)_PyGC_PREV_MASK_FINALIZED;
+        _Py_AS_GC(op)->_gc_prev &= ~(uintptr_t)_PyGC_PREV_MASK_FINALIZED;
     }
 #endif
 }
@@ -325,7 +325,7 @@ plus_frames_adopt(PyObject *frames)
         struct plus_captured item = plus_frames_captured(adopted, i);
         if (plus_is_generator(item.owner)) {
             set_state(item.owner, FRAME_EXECUTING);
-            set_finalised(item.owner, true);
+            plus_set_finalised(item.owner, true);
         }
     }
     if (collects) {
@@ -376,7 +376,7 @@ plus_frames_abandon(PyObject *frames)
 
         if (plus_is_generator(owner) && state_of(owner) == FRAME_EXECUTING) {
             set_state(owner, FRAME_CREATED);
-            set_finalised(owner, false);
+            plus_set_finalised(owner, false);
             PyObject *closed = PyObject_CallMethod(owner, "close", NULL);
             Py_XDECREF(closed);
             PyErr_Clear();
@@ -606,7 +606,7 @@ plus_frame_build(const struct plus_captured *item, char *room)
         frame = plus_generator_frame(item->owner);
         clear_frame(frame);
         set_handled(item->owner, item->handled);
-        set_finalised(item->owner, false);
+        plus_set_finalised(item->owner, false);
     }
     else {
         frame = plus_frame_begin(room, item->function, item->code);

@@ -34,6 +34,11 @@ plus_frames_adopt(PyObject *frames);
 PyObject *
 plus_frames_as_captured(PyObject *frames, PyObject *error);
 
+/* Note that the object's finalizer was called, so that neither the collector nor a deallocation calls it; or that it is
+ * to be called (again).  Without a GIL: nothing. */
+void
+plus_set_finalised(PyObject *op, bool done);
+
 /* End the generators of adopted frames that will not go on. */
 void
 plus_frames_abandon(PyObject *frames);

@@ -14,6 +14,7 @@
 #include "../scheduling/switching.h"
 #include "../tracing/tracing.h"
 #include "context.h"
+#include "finalizing.h"
 #include "tasklet.h"
 
 static struct plus_tasklet *
@@ -108,46 +109,14 @@ tasklet_vectorcall_new(PyObject *type, PyObject *const *args, size_t nargsf, PyO
     return op;
 }
 
-/* The last reference is gone: the tasklet gets TaskletExit, so that its `finally` clauses run. */
-static void
-tasklet_finalize(PyObject *op)
-{
-    struct plus_tasklet *task = self_of(op);
-
-    if (!plus_has_begun(task) || task->is_main || task->sched->tstate == NULL ||
-        task->sched->running == task) {
-        return;
-    }
-    bool here = task->sched == plus_scheduler_own;
-
-    struct plus_raised raised = plus_raised_take();
-    struct plus_tasklet *killer = here ? task->sched->running : task;
-    bool uncalled = killer->uncalled;
-
-    killer->uncalled = true;
-    bool later = !here || task->sched->in_callback || task->sched->turn.trap > 0;
-    PyObject *result = plus_tasklet_kill(task, later);
-
-    killer->uncalled = uncalled;
-
-    if (result == NULL && plus_compat_is_finalizing()) {
-        PyErr_Clear(); /* switching is refused by now */
-    }
-    else if (result == NULL) {
-        PyErr_WriteUnraisable(op);
-    }
-    Py_XDECREF(result);
-    plus_raised_put(raised);
-}
-
 static int
 tasklet_clear(PyObject *op)
 {
     struct plus_tasklet *task = self_of(op);
 
     if (task->alive && task->started) {
-        /* This garbage did not end: a derived class's __del__ does not call ours, or the tasklet caught TaskletExit.
-         * The objects on its stack are being cleared. */
+        /* This garbage did not end, and was not kept: a derived class's __del__ does not call ours, for example.  The
+         * objects on its stack are being cleared. */
         if (!task->is_main && !plus_is_running(task)) {
             plus_tasklet_abandon(task);
         }
@@ -198,20 +167,11 @@ tasklet_dealloc(PyObject *op)
 {
     struct plus_tasklet *task = self_of(op);
 
-    if (plus_has_begun(task)) {
-        if (PyObject_CallFinalizerFromDealloc(op) < 0) {
-            return; /* the finaliser has made a new reference */
+    if (plus_tasklet_outlives(op)) {
+        if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
+            Py_INCREF(Py_TYPE(op)); /* the derived type's dealloc drops it next */
         }
-        if (task->alive && task->started && !task->is_main) {
-            /* The tasklet could not be ended (its thread is gone, or it ignored the kill): its stack, and the objects
-             * on it, are never freed.  Not killed again: the collector may have cleared some of them. */
-            Py_SET_REFCNT(op, 1);
-            task->abandoned = true;
-            if (PyType_HasFeature(Py_TYPE(op), Py_TPFLAGS_HEAPTYPE)) {
-                Py_INCREF(Py_TYPE(op)); /* the derived type's dealloc drops it next */
-            }
-            return;
-        }
+        return;
     }
     PyObject_GC_UnTrack(op);
     PyObject_ClearWeakRefs(op);
@@ -578,7 +538,7 @@ PyTypeObject plus_tasklet_type = {
     .tp_alloc = PyType_GenericAlloc,
     .tp_free = PyObject_GC_Del,
     .tp_dealloc = tasklet_dealloc,
-    .tp_finalize = tasklet_finalize,
+    .tp_finalize = plus_tasklet_finalize,
     .tp_traverse = tasklet_traverse,
     .tp_clear = tasklet_clear,
     .tp_call = tasklet_call,
