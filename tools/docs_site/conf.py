@@ -1,6 +1,7 @@
 """Sphinx's configuration for `make site`; the pages are laid out by stage.py."""
 
 import importlib.metadata
+from pathlib import Path
 
 from tools.docs_site import docstrings
 
@@ -27,6 +28,7 @@ html_theme = "furo"
 html_title = f"CPythonPlus {release}"
 html_copy_source = False
 html_show_sourcelink = False
+html_search_scorer = str(Path(__file__).with_name("scorer.js"))
 # Only the commands of a console block, without their prompt.
 copybutton_prompt_text = r"\$ |>>> "
 copybutton_prompt_is_regexp = True
