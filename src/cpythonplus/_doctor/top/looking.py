@@ -456,6 +456,8 @@ def _doing(
         return _Doing("awaits the GIL", _whole(gil[5]))
     if wait is not None:
         of = [visible(str(names.get(each, each))) for each in _whole_numbers(wait, "owners")]
+        if wait.get("owner_ended") is True:
+            of = ["an ended thread"]
         kind = words(wait, "kind")
         what = f"{kind} of {', '.join(of)}" if of else f"{kind}.{words(wait, 'method')}"
         made = inside(wait, "made_at")
