@@ -53,15 +53,8 @@ def mark(place: dict[str, Any] | None, names: dict[int, str]) -> str:
     return names.get(place["line"], "") if place and place["file"] == "program" else ""
 
 
-# Without a GIL the waits for native locks and queues are not read: a thread may end one meanwhile.
-DEADLOCKS = [
-    pytest.param(
-        case,
-        id=case.name,
-        marks=() if case.name == "two threads join each other" else pytest.mark.needs_gil,
-    )
-    for case in STUCK
-]
+pytestmark = pytest.mark.needs_gil
+DEADLOCKS = [pytest.param(case, id=case.name) for case in STUCK]
 
 
 @pytest.mark.parametrize("case", DEADLOCKS)
@@ -84,6 +77,7 @@ def test_a_deadlock_is_named_with_its_lines(case: Stuck) -> None:
     assert {each["inside"] for each in members} == {case.inside}
     text = "\n".join(deadlock_lines(found))
     assert all(name in text for name in found["names"].values() if name in str(case.waits))
+    assert ("held by a thread that has ended" in text) == (case.kind == "ended")
 
 
 @pytest.mark.parametrize("name", SLOW)

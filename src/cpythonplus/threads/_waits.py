@@ -10,6 +10,7 @@ the joined thread, and for a queue, a condition or an event all other threads. A
 known to wait may run, so a slow program is never called deadlocked.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,9 @@ from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodTy
 
 from cpythonplus import _native
 from cpythonplus._base.data import Data, Place, place_of
+from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.stacks import outwards
+from cpythonplus.gil._control import free_threaded
 
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
@@ -36,8 +39,9 @@ class Wait:
     known.  timed: the wait has a time-out.  owners: the threads (idents) that hold the lock, or
     that are joined; if it is empty, any other thread may end the wait.  held_at: the `with`
     statement by which the first owner holds the lock, else the line where that owner is now.
-    held_ns: for how long at least; None if it is not known.  inside: the finalizer or signal
-    handler in which a thread waits for a lock that it holds itself, else "".
+    held_ns: for how long at least; None if it is not known.  inside: the finalizer, signal handler
+    or callback in which a thread waits for a lock that it holds itself, else "".  owner_ended: the
+    thread that took the lock has ended, or was not taken into this process by a fork.
     """
 
     ident: int
@@ -53,6 +57,7 @@ class Wait:
     held_at: Place | None
     held_ns: int | None
     inside: str
+    owner_ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,9 @@ class Deadlock:
     """Threads that wait for each other.
 
     kind: "cycle": each waits for the next one, and the last for the first; "itself": a thread waits
-    for a lock that it holds; "all": all threads of the program wait, and none is left to end one of
-    the waits.  threads: their idents.  behind: the threads that wait for one of these.
+    for a lock that it holds; "ended": a thread waits for an RLock, which its owner alone can
+    release, and that one has ended; "all": all threads of the program wait, and none is left to end
+    one of the waits.  threads: their idents.  behind: the threads that wait for one of these.
     """
 
     kind: str
@@ -95,6 +101,16 @@ class _Found:
     held_at: Place | None = None
     inside: str = ""
     surely: bool = False
+    owner_ended: bool = False
+
+
+def refusal() -> str:
+    """Return the reason why this interpreter cannot tell the waits, or ""."""
+    # Each frame has a pointer to its caller's, which its thread may free; _current_frames() stops
+    # the threads for as long as it runs only.
+    if free_threaded():
+        return "this build has no GIL: frames of other threads change while they are read"
+    return ""
 
 
 def waits() -> Waits:
@@ -102,8 +118,13 @@ def waits() -> Waits:
 
     The calling thread counts as one that runs, unless `threading` does not know it. The objects
     that are known are native ones (`threads.patch`, `cpythonplus run`), threads that are joined,
-    and modules that are imported. On a free-threaded build only the last two are.
+    and modules that are imported.
+
+    Raises UnsupportedPlatform on a free-threaded build: the frames of threads that run meanwhile
+    cannot be read there.
     """
+    if refusal():
+        raise UnsupportedPlatform(refusal())
     found = _look()
     if not found.deadlocks:
         return found
@@ -155,7 +176,12 @@ def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> di
     for ident, what, method, waited_ns, timed, owner in _native.threads_present_waits():
         if ident in stacks:
             owners = (owner,) if owner else ()
-            found[ident] = _Found(what, method, waited_ns, timed, owners)
+            # Another thread can release a Lock, but no RLock.
+            ended = owner == 0
+            surely = ended and isinstance(what, _native.RLock)
+            found[ident] = _Found(
+                what, method, waited_ns, timed, owners, surely=surely, owner_ended=ended
+            )
     idents = {id(thread): ident for ident, thread in threads.items()}
     for ident, frames in stacks.items():
         # The lock that they wait for is a signal, and has no owner.
@@ -304,14 +330,19 @@ _OPERANDS_OF_WITH = 2 if sys.version_info >= (3, 14) else 1
 
 
 def _interruption(frames: list[FrameType], lock: object) -> str:
-    """Return the finalizer or signal handler that waits, innermost, above the frame that holds."""
-    handlers = _signal_handlers()
+    """Return the finalizer, handler or callback that waits, innermost, above the frame that holds.
+
+    Other code may run within any line of a thread: so a lock that it holds is no signal there.
+    """
+    handlers, of_collector = _signal_handlers(), {_code(each) for each in gc.callbacks}
     for frame in frames:
         if _holding([frame], lock) is not None:
             return ""
         code = frame.f_code
         if code in handlers:
             return f"the signal handler {code.co_qualname}"
+        if code in of_collector:
+            return f"the callback of the collector {code.co_qualname}"
         if code.co_name == "__del__":
             return f"the finalizer {code.co_qualname}"
         if code.co_qualname == "finalize.__call__" and code.co_filename.endswith("weakref.py"):
@@ -387,6 +418,9 @@ def _deadlocks(stuck: dict[int, _Found]) -> Iterator[Deadlock]:
             kind = "itself" if len(cycle) == 1 else "cycle"
             cyclic = True
             yield Deadlock(kind, (*cycle,), (*_behind(cycle, stuck),))
+        elif path and stuck[path[-1]].surely:
+            cyclic = True
+            yield Deadlock("ended", (path[-1],), (*_behind(path[-1:], stuck),))
         seen.update(path)
     # Beside a cycle, threads that wait for anybody may only have nothing to do.
     if stuck and not cyclic:
@@ -436,6 +470,7 @@ def _wait(
         held_at=each.held_at or (_own_line(stacks[owner]) if owner in stacks else None),
         held_ns=found[owner].waited_ns if is_lock and owner in found else None,
         inside=each.inside,
+        owner_ended=each.owner_ended,
     )
 
 
