@@ -292,7 +292,7 @@ LONG_FUNCTION = "InventorySynchronisationService.synchronise_all_warehouses_with
 
 @pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
 def test_lines_of_the_program_are_whole_at_each_width(width: int) -> None:
-    at = {"file": LONG_PATH, "line": 1234, "function": LONG_FUNCTION}
+    at: dict[str, Any] = {"file": LONG_PATH, "line": 1234, "function": LONG_FUNCTION}
     waits = {"state": "Lock of another", "made_at": f"{LONG_PATH}:56", **at}
     head, first, second = tables.thread_lines([thread(**at), thread("w", **waits)], width)
     column = head.rindex("at")

@@ -218,9 +218,9 @@ def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["", "file", "threads", "gevent"])
 def test_the_use_of_each_route(tmp_path: Path, kind: str) -> None:
     port = servers.free_port()
-    where, last_line = MODULE, ""
-    if kind == "file":
-        where, last_line = ("--wsgi-file", "shop.py"), "import cpythonplus.prefork.uwsgi\n"
+    is_file = kind == "file"
+    where = ("--wsgi-file", "shop.py") if is_file else MODULE
+    last_line = "import cpythonplus.prefork.uwsgi\n" if is_file else ""
     if kind == "gevent":
         pytest.importorskip("gevent", reason="gevent is not installed")
     more = {"threads": ("--threads", "4"), "gevent": ("--gevent", "10")}.get(kind, ())
@@ -243,8 +243,8 @@ def test_the_use_of_each_route(tmp_path: Path, kind: str) -> None:
             labels = {"http_request_method": "GET", "http_route": route}
             return serving_metric(text, f"route_{name}_total", **labels)
 
-        for route in ("/keeps/*", "/shop"):
-            site.server.until("all", lambda route=route: read("requests", route) == 3)
+        site.server.until("all that keep", lambda: read("requests", "/keeps/*") == 3)
+        site.server.until("all others", lambda: read("requests", "/shop") == 3)
         assert read("gil_hold_seconds", "/keeps/*") >= 0.45
         assert read("stalls", "/keeps/*") == 3
         assert read("stalls", "/shop") == 0

@@ -518,7 +518,6 @@ _stuck(
     child = os.fork()
     if child:
         os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    _thread.start_new_thread(look, ())
     start(runs)
     with lock:  #: waits
         pass

@@ -20,6 +20,7 @@ import _thread, json, os, time
 def look():
     {look}
 _thread.start_new_thread(look, ())
+os.register_at_fork(after_in_child=lambda: _thread.start_new_thread(look, ()))
 exec(compile({source!r}, "program", "exec"), {{"__name__": "program"}})
 """
 # The same deadlock twice: the first one may be told before all of its threads wait.

@@ -358,12 +358,6 @@ def _activate_threads(values: "Mapping[str, object]", run: Run) -> None:  # noqa
     patch()
 
 
-def _waits_refusal() -> str:
-    from cpythonplus.threads._waits import refusal
-
-    return refusal()
-
-
 def _activate_deadlocks(values: "Mapping[str, object]", run: Run) -> None:  # noqa: ARG001
     from cpythonplus.threads._deadlock_watch import watch_deadlocks
 
@@ -616,7 +610,7 @@ FEATURES = (
         "a deadlock of threads is printed with the lines of its locks",
         _activate_deadlocks,
         options=(_DEADLOCK_AFTER,),
-        refusal=_waits_refusal,
+        refusal=_gil_refusal,
     ),
     Feature(
         "malloc",

@@ -104,15 +104,6 @@ class _Found:
     owner_ended: bool = False
 
 
-def refusal() -> str:
-    """Return the reason why this interpreter cannot tell the waits, or ""."""
-    # Each frame has a pointer to its caller's, which its thread may free; _current_frames() stops
-    # the threads for as long as it runs only.
-    if free_threaded():
-        return "this build has no GIL: frames of other threads change while they are read"
-    return ""
-
-
 def waits() -> Waits:
     """Return which threads wait, for what, and which of them are deadlocked.
 
@@ -123,8 +114,12 @@ def waits() -> Waits:
     Raises UnsupportedPlatform on a free-threaded build: the frames of threads that run meanwhile
     cannot be read there.
     """
-    if refusal():
-        raise UnsupportedPlatform(refusal())
+    if free_threaded():
+        # A frame has a pointer to its caller's, which its thread may free. The threads stand still
+        # within sys._current_frames() only.
+        raise UnsupportedPlatform(
+            "this build has no GIL: frames of other threads change while they are read"
+        )
     found = _look()
     if not found.deadlocks:
         return found
