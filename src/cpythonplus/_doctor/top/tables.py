@@ -117,7 +117,8 @@ def matching(rows: Sequence[ThreadRow], text: str) -> list[ThreadRow]:
 def thread_lines(rows: Sequence[ThreadRow], width: int) -> list[str]:
     """Return the heading and a line for each thread."""
     columns = [each for each in _COLUMNS if width >= each.least]
-    if width >= _WIDE:
+    wide = width >= _WIDE
+    if wide:
         columns[-1] = _LONG_STATE
     if len({row.pid for row in rows}) > 1:
         columns.insert(0, _PID)
@@ -128,22 +129,20 @@ def thread_lines(rows: Sequence[ThreadRow], width: int) -> list[str]:
         cells = [
             _cell(each.text(row), each.width, to_the_right=each.to_the_right) for each in columns
         ]
-        lines.append(" ".join([*cells, _where(row, room)]))
+        lines.append(" ".join([*cells, _where(row, room, short=not wide)]))
     return [_fitted(line, width) for line in lines]
 
 
-def _where(row: ThreadRow, room: int) -> str:
-    """Return the line of a thread, and that which made what it waits for."""
+def _where(row: ThreadRow, room: int, *, short: bool) -> str:
+    """Return the line of a thread, and that which made what it waits for; short: no folders."""
+    file, made, line = row.file, *row.made_at.rpartition(":")[::2]
+    if short:
+        file, made = file.rpartition("/")[2], made.rpartition("/")[2]
     function = f" {row.function}" if row.function else ""
-    if not row.made_at or room < _TWO_LINES:
-        return _place(row.file, row.line, room, behind=function)
-    made, _, line = row.made_at.rpartition(":")
-    made_at = _place(made, int(line), max(room // 2 - len("; made at "), 1))
-    behind = f"; made at {made_at}"
-    whole = f"{row.file}:{row.line}{behind}{function}"
-    if cell_len(whole) <= room:
-        return whole
-    return _fitted(_place(row.file, row.line, room - cell_len(behind)) + behind + function, room)
+    if not made or room < _TWO_LINES:
+        return _place(file, row.line, room, behind=function)
+    behind = f"; made at {_place(made, int(line), max(room // 2 - len('; made at '), 1))}"
+    return _fitted(_place(file, row.line, room - cell_len(behind)) + behind + function, room)
 
 
 def head_lines(processes: Sequence[ProcessRow], width: int) -> list[str]:
