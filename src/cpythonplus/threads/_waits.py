@@ -33,15 +33,16 @@ class Wait:
     """One thread that waits.
 
     ident, name: of the thread.  kind, method: the type that it waits for, and the method that
-    waits: "Lock", "acquire"; "thread", "join".  at: the line that waits, outside of the standard
-    library if there is one.  stack: outermost first.  made_at: the line that made the lock or
-    queue; None if it was made before the native types were used.  waited_ns: None if it is not
-    known.  timed: the wait has a time-out.  owners: the threads (idents) that hold the lock, or
-    that are joined; if it is empty, any other thread may end the wait.  held_at: the `with`
-    statement by which the first owner holds the lock, else the line where that owner is now.
-    held_ns: for how long at least; None if it is not known.  inside: the finalizer, signal handler
-    or callback in which a thread waits for a lock that it holds itself, else "".  owner_ended: the
-    thread that took the lock has ended, or was not taken into this process by a fork.
+    waits: "Lock", "acquire"; "thread" or "process 4711", "join".  at: the line that waits,
+    outside of the standard library if there is one.  stack: outermost first.  made_at: the line
+    that made the lock or queue; None if it was made before the native types were used.
+    waited_ns: None if it is not known.  timed: the wait has a time-out.  owners: the threads
+    (idents) that hold the lock, or that are joined; if it is empty, any other thread may end
+    the wait.  held_at: the `with` statement by which the first owner holds the lock, else the
+    line where that owner is now.  held_ns: for how long at least; None if it is not known.
+    inside: the finalizer, signal handler or callback in which a thread waits for a lock that it
+    holds itself, else "".  owner_ended: the thread that took the lock has ended, or was not
+    taken into this process by a fork.
     """
 
     ident: int
@@ -102,14 +103,16 @@ class _Found:
     inside: str = ""
     surely: bool = False
     owner_ended: bool = False
+    outside: bool = False
+    """No thread of this process can end it."""
 
 
 def waits() -> Waits:
     """Return which threads wait, for what, and which of them are deadlocked.
 
     The calling thread counts as one that runs, unless `threading` does not know it. The objects
-    that are known are native ones (`threads.patch`, `cpythonplus run`), threads that are joined,
-    and modules that are imported.
+    that are known are native ones (`threads.patch`, `cpythonplus run`), threads and child processes
+    that are joined, and modules that are imported.
 
     Raises UnsupportedPlatform on a free-threaded build: the frames of threads that run meanwhile
     cannot be read there.
@@ -180,7 +183,7 @@ def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> di
     idents = {id(thread): ident for ident, thread in threads.items()}
     for ident, frames in stacks.items():
         # The lock that they wait for is a signal, and has no owner.
-        other = _joined(frames, idents, stacks) or _imported(frames)
+        other = _joined(frames, idents, stacks) or _imported(frames) or _of_child(frames)
         if other is not None:
             other.waited_ns = found[ident].waited_ns if ident in found else None
             found[ident] = other
@@ -224,6 +227,18 @@ def _imported(frames: list[FrameType]) -> _Found | None:
     if type(owner) is tuple:  # a tasklet, and first its thread: tasklets/_importing.py
         owner = owner[0]
     return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
+
+
+def _of_child(frames: list[FrameType]) -> _Found | None:
+    """Return the wait for the end of a child process, of subprocess or multiprocessing."""
+    for frame in frames[:3]:
+        code = frame.f_code
+        if code.co_qualname == "Popen.wait" and code.co_filename.startswith(_LIBRARY):
+            values = frame.f_locals
+            pid = getattr(values.get("self"), "__dict__", {}).get("pid")
+            timed = values.get("timeout") is not None
+            return _Found(f"process {pid}", "join", None, timed, owners=(), outside=True)
+    return None
 
 
 def _complete(found: _Found, ident: int, stacks: dict[int, list[FrameType]]) -> None:
@@ -371,7 +386,7 @@ def _stuck(
     others: somebody who is not among the threads may end a wait that has no owner; for example, a
     signal handler of the program may do so in the main thread.
     """
-    stuck = {ident: each for ident, each in found.items() if not each.timed}
+    stuck = {ident: each for ident, each in found.items() if not (each.timed or each.outside)}
     all_of_them = {*everybody}
     while True:
         free = [

@@ -92,6 +92,8 @@ def _what(wait: Part, told: str) -> str:
         return _THREADS[kind]
     if method == "join" and kind == "thread":
         return f"the end of {told}"
+    if kind.startswith("process "):
+        return f"the end of {kind}"
     doing = "" if method == "acquire" else f"{method}() of "
     made = f" made at {_at(wait, 'made_at')}" if inside(wait, "made_at") else ""
     return f"{doing}the {kind}{made}"

@@ -460,6 +460,8 @@ def _doing(
             of = ["an ended thread"]
         kind = words(wait, "kind")
         what = f"{kind} of {', '.join(of)}" if of else f"{kind}.{words(wait, 'method')}"
+        if kind.startswith("process "):
+            what = f"end of {kind}"
         made = inside(wait, "made_at")
         made_at = f"{words(made, 'file')}:{size(made, 'line')}" if made else ""
         return _Doing(what, size(wait, "waited_ns"), made_at)
