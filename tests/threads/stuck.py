@@ -504,6 +504,8 @@ _stuck(
     "ended",
     ("MainThread", "waits", "made", ""),
     source="""
+    from cpythonplus import gil
+    gil.install()  # without it the lost thread is not known to have ended
     lock = RLock()  #: made
     taken = Event()
     def takes():

@@ -41,8 +41,8 @@ class Wait:
     the wait.  held_at: the `with` statement by which the first owner holds the lock, else the
     line where that owner is now.  held_ns: for how long at least; None if it is not known.
     inside: the finalizer, signal handler or callback in which a thread waits for a lock that it
-    holds itself, else "".  owner_ended: the thread that took the lock has ended, or was not
-    taken into this process by a fork.
+    holds itself, else "".  owner_ended: the thread that took the lock has ended; or was not
+    taken into this process by a fork, if the GIL is scheduled.
     """
 
     ident: int
