@@ -580,7 +580,7 @@ def test_workers_whose_turns_are_not_known(tmp_path: Path) -> None:
     with running(tmp_path, *words, files=files) as server:
         assert metric(server.get("/metrics"), "workers") == 1
         line = "no metrics by route: it is not known how requests take turns in workers of class"
-        assert f"{line} own.Gevent" in server.output()
+        assert f"{line} Gevent" in server.output()
         assert server.stop() == 0, server.output()
 
 

@@ -607,9 +607,9 @@ class Service(Engine):
             greenlets = Greenlets(self._count_routes())
             greenlets.watch()
             return greenlets.around(application)
-        worker.log.warning(
+        self.log.warning(
             "no metrics by route: it is not known how requests take turns in workers of class %s",
-            worker.cfg.worker_class_str,
+            type(worker).__qualname__,
         )
         return application
 
