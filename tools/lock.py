@@ -31,6 +31,8 @@ _ALONE: dict[str, tuple[str, ...]] = dict.fromkeys(
 )
 # Every environment has `build`, too, which is written first.
 _WITH_BUILD = ("--constraint", str(lock_file("build")))
+# An older gunicorn than the others': newer ones have no such worker.
+_ALONE["eventlet"] = _ANY
 _ALONE["free-threaded"] = ("--universal", "--python-version", "3.13", *_WITH_BUILD)
 
 

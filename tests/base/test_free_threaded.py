@@ -125,12 +125,13 @@ PUBLIC = (
     "memory.attribute_celery()",
     "memory.attribute_wsgi(None)",
     "memory.caches()",
+    "threads.waits()",
     "importlib.import_module('cpythonplus.tasklets')",
 )
 
 PREAMBLE = """
 import importlib
-from cpythonplus import UnsupportedPlatform, _native, memory, prefork
+from cpythonplus import UnsupportedPlatform, _native, memory, prefork, threads
 
 
 class Thing:

@@ -17,6 +17,9 @@ import pytest
 
 from cpythonplus._cli.commands import top
 from cpythonplus._cli.main import main
+from cpythonplus._doctor.agent.client import connect
+from cpythonplus._doctor.agent.finding import Unreachable
+from cpythonplus._doctor.top.looking import Top
 from tests.cli.support import (
     MODULE,
     RUNNER,
@@ -25,6 +28,7 @@ from tests.cli.support import (
     execute,
     listening,
 )
+from tests.servers import until
 
 pytestmark = pytest.mark.needs_gil
 
@@ -77,13 +81,16 @@ def test_once_as_json() -> None:
 def test_without_a_terminal_it_prints_once() -> None:
     with listening(*RUNNER, program=PROGRAM) as process:
         result = execute([*MODULE, "top", "--interval", "0.2", str(process.pid)])
-        narrow = execute([*MODULE, "top", "--once", str(process.pid)], env={"COLUMNS": "100"})
-    for each in (result, narrow):
+        usual = execute([*MODULE, "top", "--once", str(process.pid)], env={"COLUMNS": "100"})
+        narrow = execute([*MODULE, "top", "--once", str(process.pid)], env={"COLUMNS": "60"})
+    assert re.search(r"it wants .* <string>:9 want\n", narrow.out), narrow.out
+    assert max(map(len, usual.out.splitlines())) <= 100
+    for each in (result, usual):
         assert (each.status, each.err) == (0, "")
         assert re.search(
-            r"it wants .* R?Lock of it ow.*want <string>:9(; made at <string>:2)?\n", each.out
+            r"it wants .* R?Lock of it ow.* <string>:9(; made at <string>:2)? want\n", each.out
         ), each.out
-    assert max(map(len, narrow.out.splitlines())) <= 100
+    assert max(map(len, narrow.out.splitlines())) <= 60
     assert "\x1b" not in result.out
 
 
@@ -198,6 +205,18 @@ def test_a_process_that_cannot_be_shown() -> None:
     assert (gone.status, gone.err) == (1, f"cpythonplus top: there is no process {sleep.pid}\n")
 
 
+@pytest.mark.parametrize("is_json", [False, True])
+def test_a_process_that_ends_meanwhile(*, is_json: bool) -> None:
+    with listening(*RUNNER, program=IDLE) as process, connect(process.pid) as client:
+        shown = Top(client, 0.1)
+        process.kill()
+        process.wait()
+        until("its end", lambda: shown.first.is_over)
+        with pytest.raises(Unreachable, match=f"process {process.pid}"):
+            top._tell(shown, 0.1, is_json=is_json)
+        shown.stop()
+
+
 def test_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", "--help"]) == 0
     text = capsys.readouterr().out
@@ -281,11 +300,11 @@ def test_the_screen_and_its_keys(width: int) -> None:
         terminal.press(b"\n")
         text = terminal.wait_for(r"only 'wants'")
         terminal.press(b"\n")
-        terminal.wait_for(r"stack of it wants, innermost first\s+want  <string>:9")
+        terminal.wait_for(r"stack of it wants, innermost first\s+<string>:9  want")
         terminal.press(b"\x1b")
         terminal.wait_for(r"view: threads")
         terminal.press(b"g")
-        terminal.wait_for(r"longest at, called by\s+.*compute <string>:1[23]")
+        terminal.wait_for(r"longest at, called by\s+.*<string>:1[23] compute")
         terminal.press(b"a")
         terminal.wait_for(r"view: tasks")
         terminal.press(b" ")

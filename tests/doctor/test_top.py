@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -162,8 +163,12 @@ def test_a_lock_is_named_by_its_owner_and_the_line_that_made_it(
     assert found.deadlocks == [["MainThread", "another thread"]]
     assert "  ! deadlock: MainThread, another thread" in tables.head_lines([found], 200)
     assert any(
-        line.endswith("; made at b.py:9") for line in tables.thread_lines(found.threads, 200)
+        " /a/file.py:7; made at b.py:9 function" in line
+        for line in tables.thread_lines(found.threads, 200)
     )
+    ended = {"ident": own, "kind": "RLock", "method": "acquire", "owners": [], "owner_ended": True}
+    found = looked(answer(0, rows), deadlock={"waits": [ended]})
+    assert row_of(found, own).state == "RLock of an ended thread"
     queue = {"waits": [{"ident": own, "kind": "Queue", "method": "get", "owners": []}]}
     assert row_of(looked(answer(0, rows), deadlock=queue), own).state == "Queue.get"
 
@@ -253,7 +258,7 @@ def process(rows: list[ThreadRow], command: str = "app", problem: str = "") -> P
 WIDE_NAME = "日本語の名前を持つスレッド"
 
 
-@pytest.mark.parametrize("width", [80, 100, 200])
+@pytest.mark.parametrize("width", [1, 20, 40, 80, 100, 120, 200])
 def test_lines_fit_the_terminal(width: int) -> None:
     rows = [
         thread("x" * 100, state="y" * 100, function="z" * 300, pid=2**22),
@@ -266,15 +271,53 @@ def test_lines_fit_the_terminal(width: int) -> None:
     busy = replace(process(rows, "c" * 300, "p" * 300), stalls=[stall] * 9)
     lines = tables.process_lines([busy] * 9, [task], width)
     assert max(map(cell_len, lines)) <= width
-    assert any("and 3 more processes" in line for line in lines)
-    assert sum("and 6 more places with stalls" in line for line in lines) == 6
+    if width >= 40:
+        assert any("and 3 more processes" in line for line in lines)
+        assert sum("and 6 more places with stalls" in line for line in lines) == 6
 
 
 def test_a_narrow_terminal_gets_fewer_columns() -> None:
-    narrow, wide = (tables.thread_lines([thread()], width)[0].split() for width in (80, 120))
+    least, narrow, wide = (
+        tables.thread_lines([thread()], width)[0].split() for width in (40, 80, 140)
+    )
+    assert least == ["name", "GIL%", "CPU%", "at"]
     assert narrow == ["name", "level", "GIL%", "CPU%", "p99", "does", "at"]
     assert wide == ["TID", *narrow[:4], "waits", "p50", *narrow[4:]]
     assert tables.thread_lines([thread(pid=1), thread(pid=2)], 80)[0].split()[0] == "PID"
+
+
+LONG_PATH = "/srv/shop/releases/2026-11-30/application/services/inventories/synchronising.py"
+LONG_FUNCTION = "InventorySynchronisationService.synchronise_all_warehouses_with_remote"
+
+
+@pytest.mark.parametrize("width", [40, 80, 100, 120, 200])
+def test_lines_of_the_program_are_whole_at_each_width(width: int) -> None:
+    at: dict[str, Any] = {"file": LONG_PATH, "line": 1234, "function": LONG_FUNCTION}
+    waits = {"state": "Lock of another", "made_at": f"{LONG_PATH}:56", **at}
+    head, first, second = tables.thread_lines([thread(**at), thread("w", **waits)], width)
+    column = head.rindex("at")
+    for line in (first, second):
+        assert re.match(r"\S*sing\.py:1234(;| |$)", line[column:].lstrip("…")), line
+    assert ("; made at" in second) == (width >= 120)
+    if width >= 120:
+        assert re.search(r"; made at \S*ising\.py:56( |$)", second), second
+    kept = f"had a lock made at {LONG_PATH}:56"
+    stall = StallRow(kept, "worker", 36, 11 * 10**9, 5 * 10**8, 2, LONG_PATH, 1234, LONG_FUNCTION)
+    _, *lines = tables.head_lines([replace(process([]), stalls=[stall])], width)
+    assert re.match(r"  ! stall: (synchro|…)\S*nising\.py:1234(:|$)", lines[0]), lines
+    if width >= 80:
+        assert "longest 500 ms, 36 times in a minute" in lines[0]
+        assert "had a lock made at synchronising.py:56, worker" in lines[1]
+    task = TaskRow(1, "asyncio", 20, LONG_FUNCTION, "waits", LONG_PATH, 1234)
+    if width >= 80:
+        assert "synchronising.py:1234" in tables.task_lines([task], width)[1]
+    frame = {"function": LONG_FUNCTION, "file": LONG_PATH, "line": 1234}
+    [line] = tables.stack_lines({"stack": [frame]}, width)
+    assert "synchronising.py:1234" in line
+    stack = {"holds": [3, 9 * MS, 5 * MS], "waits": [1, MS, MS], "frames": [[0, 1234], [0, 5]]}
+    profile = {"functions": [[LONG_FUNCTION, LONG_PATH]], "stacks": [stack]}
+    head, line = tables.profile_lines({1: profile}, width)
+    assert re.match(r"\S*nising\.py:1234", line[head.index("at, ") :].lstrip("…")), line
 
 
 def test_filter() -> None:
@@ -411,7 +454,7 @@ def test_stalls_of_the_last_minute_by_place() -> None:
         StallRow(kept, "worker", 1, 3 * 10**8, 3 * 10**8, 2, "app.py", 2, "parse"),
     ]
     lines = tables.head_lines([replace(process([]), stalls=found)], 200)
-    twice = "2 times in a minute, 500 ms together, longest 400 ms"
+    twice = "longest 400 ms, 2 times in a minute, 500 ms together"
     assert lines[1:] == [
         f"  ! stall: app.py:1 in parse: {twice}, worker: {kept}",
         f"  ! stall: app.py:2 in parse: 300 ms, worker: {kept}",

@@ -14,7 +14,7 @@ from tests.prefork import services
 from tests.prefork.serving import metric
 
 APP = """
-    import os, resource, sys, threading
+    import ctypes, os, resource, sys, threading, time
     from celery import Celery
     import cpythonplus.prefork.celery
     from cpythonplus import gil, threads
@@ -23,6 +23,11 @@ APP = """
     Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]
     KEPT = []
+    OTHERS = []
+
+    def wake_often():
+        while True:
+            time.sleep(0.001)
 
     def warm():
         CATALOGUE.append({"number": "warm"})
@@ -43,6 +48,13 @@ APP = """
             "resident_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
             "warm": CATALOGUE[-1]["number"],
         }
+
+    @app.task
+    def keep_the_gil():
+        if not OTHERS:
+            OTHERS.append(threading.Thread(target=wake_often, daemon=True))
+            OTHERS[0].start()
+        ctypes.PyDLL(None).usleep(150_000)
 
     @app.task
     def grow(megabytes):
@@ -133,6 +145,35 @@ def test_children_answer_for_metrics_and_count_their_tasks(tmp_path: Path) -> No
         shop.ends()
 
 
+@pytest.mark.needs_gil
+@pytest.mark.any_version
+def test_the_use_of_each_task(tmp_path: Path) -> None:
+    port = servers.free_port()
+    with worker(tmp_path, "-c", "1", prefork_metrics=f"127.0.0.1:{port}") as shop:
+        shop.ask("""
+            sent = [task.delay(*args) for task, args in 3 * [(shop.keep_the_gil, ())]
+                    + 4 * [(shop.look, (1,))]]
+            answer = [each.get(timeout=60) for each in sent]
+        """)
+
+        def read(name: str, task: str) -> float:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+                text: str = answer.read().decode()
+            if f'_runs_total{{task="{task}"}}' not in text:
+                return 0
+            return metric(text, f"task_{name}_total", task=task)
+
+        # The last one is told although no further one comes.
+        shop.server.until("all tasks", lambda: read("runs", "shop.look") == 4)
+        keeps = "shop.keep_the_gil"
+        assert read("runs", keeps) == 3
+        assert read("gil_hold_seconds", keeps) >= 0.45
+        assert read("cpu_seconds", keeps) < 0.3
+        assert read("stalls", keeps) == 3
+        assert read("stalls", "shop.look") == 0
+        shop.ends()
+
+
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_resident_memory_does_not_count(tmp_path: Path) -> None:
@@ -195,9 +236,10 @@ def test_a_wrong_setting_is_one_line_and_work_goes_on(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.any_version
 def test_a_pool_that_cannot_fork_is_left_alone(tmp_path: Path) -> None:
-    with worker(tmp_path, "--pool", "solo") as shop:
+    with worker(tmp_path, "--pool", "solo", prefork_metrics="0") as shop:
         answer = shop.ask("answer = shop.look.delay(1).get(timeout=60)")
         assert answer["pid"] == shop.server.process.pid
         assert not answer["gil"]
         assert "prepared: " not in shop.server.text()
+        assert shop.server.text().count("no metrics: they are those of the prefork pool") == 1
         shop.ends()

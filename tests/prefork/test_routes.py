@@ -224,6 +224,26 @@ def test_the_text() -> None:
     ]
 
 
+def test_the_text_of_tasks() -> None:
+    board, clock = Board(1), Clock()
+    routes = Routes(clock, 0, tasks=True)
+    run = routes.begin_task("shop.tasks.look")
+    clock.uses(10**9, 0, 5 * 10**8, 0, 8192)
+    run.end()
+    routes.give(board.count_routes)
+    text = render(board, master_pid=os.getpid())
+    labels = '{task="shop.tasks.look"}'
+    assert [line for line in text.splitlines() if line.startswith("cpythonplus_task")] == [
+        f"cpythonplus_task_runs_total{labels} 1",
+        f"cpythonplus_task_gil_hold_seconds_total{labels} 1.0",
+        f"cpythonplus_task_gil_wait_seconds_total{labels} 0.0",
+        f"cpythonplus_task_cpu_seconds_total{labels} 0.5",
+        f"cpythonplus_task_stalls_total{labels} 0",
+        f"cpythonplus_task_new_memory_bytes_total{labels} 8192",
+    ]
+    assert "cpythonplus_route" not in text
+
+
 def test_instruments() -> None:
     """As a reader of OpenTelemetry's API sees them."""
     run_child(
@@ -263,6 +283,15 @@ def test_instruments() -> None:
         assert seen("cpythonplus.gil.wait") == ("s", [(2, None)])
         assert seen("cpythonplus.stalls") == ("{stall}", [(2, at)])
         assert seen("cpythonplus.stall") == ("s", [(1, at)])
+        assert len(made) == 10
+
+        made.clear()
+        runs = Routes(lambda: (0, 0, 0, 0, 0), 0, tasks=True)
+        make_instruments(runs, lambda: (7, 2 * 10**9), lambda: [])
+        runs.begin_task("shop.look").end()
+        task = {"celery.task_name": "shop.look"}
+        assert seen("cpythonplus.task.runs") == ("{run}", [(1, task)])
+        assert seen("cpythonplus.task.gil_hold") == ("s", [(0, task)])
         assert len(made) == 10
         """
     )
@@ -338,6 +367,68 @@ def test_what_a_thread_uses() -> None:
         assert 0.2e9 <= held < 0.4e9, held
         assert cpu < 0.2e9, cpu
         assert stalls == 1, stalls
+        """
+    )
+
+
+# ---- greenlets ----------------------------------------------------------------------------------
+
+
+def test_greenlets_that_take_turns() -> None:
+    """Each turn belongs to the request of its greenlet, also that of a pool's greenlet."""
+    pytest.importorskip("greenlet", reason="greenlet is not installed")
+    run_child(
+        """
+        import threading
+        from greenlet import getcurrent, greenlet, gettrace, settrace
+        from cpythonplus.prefork._routes.counting import Routes
+        from cpythonplus.prefork._routes.greenlets import Greenlets
+
+        used = [0, 0, 0, 0, 0]
+        seen = []
+        settrace(lambda event, greenlets: seen.append(event))
+        routes = Routes(lambda: tuple(used), 0)
+        greenlets = Greenlets(routes)
+        main = getcurrent()
+
+        def application(environ, start_response):
+            own = int(environ["PATH_INFO"][2:])
+            used[0] += own
+            main.switch()
+            used[0] += own
+            request = Routes.current.get()
+            pool = greenlet(request.call)
+            pool.switch(lambda: (used.__setitem__(0, used[0] + 1000 * own), main.switch()))
+            pool.switch()
+            thread = threading.Thread(target=request.call, args=(lambda: None,))
+            thread.start()
+            thread.join()
+            def body():
+                yield b"x"
+                main.switch()
+                used[0] += own
+            return body()
+
+        counted = greenlets.around(application)
+        greenlets.watch()
+        def serve(path):
+            body = counted({"REQUEST_METHOD": "GET", "PATH_INFO": path}, None)
+            list(body)
+            body.close()
+        members = [greenlet(serve) for _ in range(2)]
+        members[0].switch("/a1")
+        members[1].switch("/b20")
+        while not all(each.dead for each in members):
+            used[0] += 10**6  # the hub's
+            for each in members:
+                if not each.dead:
+                    each.switch()
+        used[0] += 10**9
+        assert routes.rows == {
+            "GET /a1": [1, 1003, 0, 0, 0, 0], "GET /b20": [1, 20060, 0, 0, 0, 0]
+        }, routes.rows
+        assert greenlets._requests == {}
+        assert "switch" in seen  # an earlier trace function is called, too
         """
     )
 
@@ -433,6 +524,63 @@ def test_flask(tmp_path: Path, kind: str) -> None:
         assert of_route(server, "stalls_total", "/sleeps/<word>") == 0
         assert of_route(server, "cpu_seconds_total", "/keeps/<int:number>") < 0.3
         assert 'http_route="/metrics"' not in server.get("/metrics")
+        assert server.stop() == 0, server.output()
+
+
+def takes_turns(server: Server, *, limit_s: float = 0.2) -> None:
+    """Ask an application of FLASK whose requests are greenlets, and look at its routes."""
+    server.get("/")
+    with ThreadPoolExecutor(6) as clients:
+        for number in range(3):
+            clients.submit(server.get, f"/keeps/{number}")
+            clients.submit(server.get, f"/sleeps/word{number}")
+    counted(server, "/keeps/<int:number>", 3)
+    counted(server, "/sleeps/<word>", 3)
+    assert of_route(server, "gil_hold_seconds_total", "/keeps/<int:number>") >= 0.45
+    assert of_route(server, "stalls_total", "/keeps/<int:number>") == 3
+    # The others' turns are not theirs, although they wait for them.
+    assert of_route(server, "gil_hold_seconds_total", "/sleeps/<word>") < limit_s
+    assert of_route(server, "stalls_total", "/sleeps/<word>") == 0
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="there is no GIL to schedule")
+@pytest.mark.parametrize("kind", ["gevent", "gunicorn.workers.ggevent.GeventPyWSGIWorker"])
+def test_flask_under_gevent(tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("flask", reason="flask is not installed")
+    pytest.importorskip("gevent", reason="gevent is not installed")
+    words = ("--workers", "1", "--worker-class", kind, "--metrics", "/metrics")
+    with running(tmp_path, *words, app=FLASK) as server:
+        takes_turns(server)
+        assert server.stop() == 0, server.output()
+
+
+@pytest.mark.skipif(FREE_THREADED, reason="there is no GIL to schedule")
+def test_flask_under_eventlet(tmp_path: Path) -> None:
+    """With a gunicorn that still has such a worker."""
+    pytest.importorskip("flask", reason="flask is not installed")
+    folders = services.packages("eventlet", needs="eventlet")
+    env = services.python_path(*folders, str(tmp_path))
+    words = ("--workers", "1", "--worker-class", "eventlet", "--metrics", "/metrics")
+    with running(tmp_path, *words, app=FLASK, env=env) as server:
+        takes_turns(server)
+        assert server.stop() == 0, server.output()
+
+
+def test_workers_whose_turns_are_not_known(tmp_path: Path) -> None:
+    """One line says so, and the rest of the metrics is there."""
+    files = {
+        "own.py": """
+            from gunicorn.workers.sync import SyncWorker
+            class Gevent(SyncWorker):
+                pass
+            Gevent.__module__ = "gevent_of_ours"
+        """
+    }
+    words = ("--workers", "1", "--worker-class", "own.Gevent", "--metrics", "/metrics")
+    with running(tmp_path, *words, files=files) as server:
+        assert metric(server.get("/metrics"), "workers") == 1
+        line = "no metrics by route: it is not known how requests take turns in workers of class"
+        assert f"{line} Gevent" in server.output()
         assert server.stop() == 0, server.output()
 
 

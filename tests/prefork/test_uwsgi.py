@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.any_version, pytest.mark.builds]
 IMMORTAL = sys.version_info >= (3, 12)
 
 APP = """
-    import atexit, json, os, sys, threading
+    import atexit, ctypes, json, os, sys, threading, time
     import uwsgi
     from cpythonplus import gil, threads
     from cpythonplus.prefork._engine import Engine
@@ -33,6 +33,11 @@ APP = """
     Engine.min_age_s = Engine.interval_s = 0.01
     CATALOGUE = [{"number": n} for n in range(50_000)]
     KEPT = []
+    OTHERS = []
+
+    def wake_often():
+        while True:
+            time.sleep(0.001)
 
     def warm():
         CATALOGUE.append({"number": "warm"})
@@ -44,6 +49,11 @@ APP = """
     def application(environ, start_response):
         if environ["PATH_INFO"] == "/warm":
             warm()
+        if environ["PATH_INFO"].startswith("/keeps/"):
+            if not OTHERS:
+                OTHERS.append(threading.Thread(target=wake_often, daemon=True))
+                OTHERS[0].start()
+            ctypes.PyDLL(None).usleep(150_000)
         if environ["PATH_INFO"] == "/grow":
             KEPT.append(bytearray(os.urandom(1024) * 1024 * 200))
         start_response("200 OK", [("Content-Type", "application/json")])
@@ -202,6 +212,54 @@ def test_a_path_warms_up_and_workers_answer_for_metrics(tmp_path: Path) -> None:
         refused = "prepare_again is not available with uWSGI: uWSGI forks in C"
         assert site.server.text().count(refused) == 1
         site.ends()
+
+
+@pytest.mark.needs_gil
+@pytest.mark.parametrize("kind", ["", "file", "threads", "gevent"])
+def test_the_use_of_each_route(tmp_path: Path, kind: str) -> None:
+    port = servers.free_port()
+    is_file = kind == "file"
+    where = ("--wsgi-file", "shop.py") if is_file else MODULE
+    last_line = "import cpythonplus.prefork.uwsgi\n" if is_file else ""
+    if kind == "gevent":
+        pytest.importorskip("gevent", reason="gevent is not installed")
+    more = {"threads": ("--threads", "4"), "gevent": ("--gevent", "10")}.get(kind, ())
+    with serving(
+        tmp_path,
+        *(*where, *more, "--enable-threads"),
+        last_line=last_line,
+        CPYTHONPLUS_PREFORK_METRICS=str(port),
+    ) as site:
+        for number in range(3):
+            site.get(f"/keeps/{number}")
+            site.get("/shop")
+
+        def read(name: str, route: str) -> float:
+            address = f"http://127.0.0.1:{port}/metrics"
+            with urllib.request.urlopen(address, timeout=60) as response:
+                text: str = response.read().decode()
+            if f'http_route="{route}"' not in text:
+                return 0
+            labels = {"http_request_method": "GET", "http_route": route}
+            return serving_metric(text, f"route_{name}_total", **labels)
+
+        site.server.until("all that keep", lambda: read("requests", "/keeps/*") == 3)
+        site.server.until("all others", lambda: read("requests", "/shop") == 3)
+        assert read("gil_hold_seconds", "/keeps/*") >= 0.45
+        assert read("stalls", "/keeps/*") == 3
+        assert read("stalls", "/shop") == 0
+        if kind != "gevent":  # uWSGI kills such workers
+            site.ends()
+
+
+@pytest.mark.slow
+def test_requests_that_take_turns_unseen_are_told_of(tmp_path: Path) -> None:
+    port = str(servers.free_port())
+    options = (*MODULE, "--async", "10", "--ugreen")
+    with serving(tmp_path, *options, CPYTHONPLUS_PREFORK_METRICS=port) as site:
+        assert site.get()["immortal"] == IMMORTAL
+        line = "no metrics by route: requests take turns in a thread (async)"
+        assert site.server.text().count(line) == 1
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ The lines that a report has to name end with a comment: `#: name`. A deadlocked 
 threads wait at which line, for a lock made at which line, held at which line.
 """
 
+import sys
 from dataclasses import dataclass
 from textwrap import dedent
 
@@ -478,6 +479,127 @@ _stuck(
     start(party)
     queue.put(1)
     queue.join()  #: 2 waits
+    """,
+)
+
+_stuck(
+    "the owner of an RLock has ended, and another thread runs",
+    "ended",
+    ("MainThread", "waits", "made", ""),
+    source="""
+    lock = RLock()  #: made
+    def takes():
+        lock.acquire()
+    def runs():
+        while True:
+            time.sleep(0.01)
+    start(takes)[0].join()
+    start(runs)
+    with lock:  #: waits
+        pass
+    """,
+)
+_stuck(
+    "a child of a fork does not have the owner of an RLock",
+    "ended",
+    ("MainThread", "waits", "made", ""),
+    source="""
+    from cpythonplus import gil
+    gil.install()  # without it the lost thread is not known to have ended
+    lock = RLock()  #: made
+    taken = Event()
+    def takes():
+        with lock:
+            taken.set()
+            time.sleep(60)
+    def runs():
+        while True:
+            time.sleep(0.01)
+    start(takes)
+    taken.wait()
+    child = os.fork()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    start(runs)
+    with lock:  #: waits
+        pass
+    """,
+)
+_stuck(
+    "a callback of the collector takes the lock that its thread holds",
+    "itself",
+    ("MainThread", "waits", "made", "waits"),
+    inside="the callback of the collector Hook.on_collection",
+    source="""
+    import gc
+    lock = Lock()  #: made
+    class Hook:
+        def on_collection(self, phase, info):
+            lock.acquire()  #: waits
+    def runs():
+        while True:
+            time.sleep(0.01)
+    start(runs)
+    lock.acquire()
+    gc.callbacks.append(Hook().on_collection)
+    gc.collect()
+    """,
+)
+_stuck(
+    "a handler of logging takes a lock under which another thread logs",
+    "cycle",
+    ("MainThread", "1 waits", "made", "2 holds"),
+    # From 3.13 on a `with` of logging holds its lock.
+    ("other", "2 waits", "", "" if sys.version_info >= (3, 13) else "1 waits"),
+    source="""
+    import logging
+    lock = Lock()  #: made
+    inside, begun = Event(), Event()
+    class Handler(logging.Handler):
+        def emit(self, record):
+            inside.set()
+            begun.wait()
+            with lock:  #: 1 waits
+                pass
+    logging.getLogger().addHandler(Handler())
+    def other():
+        with lock:  #: 2 holds
+            inside.wait()
+            begun.set()
+            logging.error("two")  #: 2 waits
+    start(other)
+    logging.error("one")
+    """,
+)
+_stuck(
+    "a module joins a thread that imports it",
+    "cycle",
+    ("imports", "1 waits", "", "2 waits"),
+    ("MainThread", "2 waits", "", "1 waits"),
+    source="""
+    import importlib.abc, importlib.machinery
+    class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name, path, target=None):
+            if name == "joins":
+                return importlib.machinery.ModuleSpec(name, self)
+        def exec_module(self, module):
+            start(imports)[0].join()  #: 2 waits
+    sys.meta_path.insert(0, Finder())
+    def imports():
+        import joins  #: 1 waits
+    import joins
+    """,
+)
+_stuck(
+    "a coroutine awaits a result of its own loop",
+    "all",
+    ("MainThread", "waits", "", ""),
+    source="""
+    import asyncio
+    async def never(): pass
+    async def main():
+        asyncio.run_coroutine_threadsafe(never(), asyncio.get_running_loop()).result()  #: waits
+    asyncio.run(main())
     """,
 )
 

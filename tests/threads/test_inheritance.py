@@ -156,17 +156,22 @@ assert a < 2 * b and b < 2 * a, (a, b)
 """
 
 CHAIN = """
+over = False
+
 def between():
     with other:
         waits.set()
-        assert not mine.acquire(timeout=0.6)
+        while not over:  # it has `other` for longer than the next one waits for it
+            assert not mine.acquire(timeout=0.6)
 
 def wait():
+    global over
     thread = threading.Thread(target=between)
     thread.start()
     waits.wait()
     time.sleep(0.1)
     assert not other.acquire(timeout=0.2)
+    over = True
     thread.join()
 """
 

@@ -1,6 +1,7 @@
 """Who waits for whom: all deadlocks are named with their lines, and no slow program is."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ import _thread, json, os, time
 def look():
     {look}
 _thread.start_new_thread(look, ())
+os.register_at_fork(after_in_child=lambda: _thread.start_new_thread(look, ()))
 exec(compile({source!r}, "program", "exec"), {{"__name__": "program"}})
 """
 # The same deadlock twice: the first one may be told before all of its threads wait.
@@ -53,15 +55,8 @@ def mark(place: dict[str, Any] | None, names: dict[int, str]) -> str:
     return names.get(place["line"], "") if place and place["file"] == "program" else ""
 
 
-# Without a GIL the waits for native locks and queues are not read: a thread may end one meanwhile.
-DEADLOCKS = [
-    pytest.param(
-        case,
-        id=case.name,
-        marks=() if case.name == "two threads join each other" else pytest.mark.needs_gil,
-    )
-    for case in STUCK
-]
+pytestmark = pytest.mark.needs_gil
+DEADLOCKS = [pytest.param(case, id=case.name) for case in STUCK]
 
 
 @pytest.mark.parametrize("case", DEADLOCKS)
@@ -84,11 +79,68 @@ def test_a_deadlock_is_named_with_its_lines(case: Stuck) -> None:
     assert {each["inside"] for each in members} == {case.inside}
     text = "\n".join(deadlock_lines(found))
     assert all(name in text for name in found["names"].values() if name in str(case.waits))
+    assert ("held by a thread that has ended" in text) == (case.kind == "ended")
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_slow_program_is_not_called_deadlocked(name: str) -> None:
     run_child(LOOKING.format(look=NONE, source=SLOW[name]))
+
+
+CHILDREN = """\
+import multiprocessing, subprocess, sys, threading, time
+def waits_of_subprocess(child):
+    child.wait()
+def waits_of_multiprocessing(child):
+    child.join()
+def start(function, child):
+    threading.Thread(target=function, args=(child,), name=str(child.pid), daemon=True).start()
+lock = threading.Lock()
+def behind():
+    with lock:
+        pass
+with lock:
+    first = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    start(waits_of_subprocess, first)
+    second = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+    second.start()
+    start(waits_of_multiprocessing, second)
+    threading.Thread(target=behind, name="behind", daemon=True).start()
+    third = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    third.wait()
+"""
+ALL_THREE = """\
+while True:
+        found = threads.waits()
+        assert not found.deadlocks
+        ends = {each.name: each for each in found.waits if each.kind.startswith("process ")}
+        if len(ends) == 3:
+            break
+        time.sleep(0.01)
+    main = ends.pop("MainThread")
+    told = [(main.kind, main.at.function)] + sorted(
+        (each.kind == f"process {name}", each.at.function) for name, each in ends.items()
+    )
+    print(json.dumps(told))
+    from cpythonplus.threads._waits_text import wait_lines
+    print(wait_lines(found.as_json(), 9))
+    import multiprocessing, sys
+    for each in multiprocessing.active_children():
+        each.kill()
+    sys.stdout.flush()
+    os._exit(0)
+"""
+
+
+def test_the_end_of_a_child_process_is_awaited() -> None:
+    """A thread that waits for one is in no deadlock: the child may end."""
+    child = run_child(LOOKING.format(look=ALL_THREE, source=CHILDREN))
+    first, *rest = child.out.splitlines()
+    (kind, function), *others = json.loads(first)
+    assert re.fullmatch(r"process \d+", kind)
+    assert function == "<module>"
+    assert others == [[True, "waits_of_multiprocessing"], [True, "waits_of_subprocess"]]
+    assert f"for the end of {kind}" in "\n".join(rest)
 
 
 def test_an_operand_is_not_read_from_a_frame_that_has_gone_on() -> None:

@@ -610,6 +610,7 @@ FEATURES = (
         "a deadlock of threads is printed with the lines of its locks",
         _activate_deadlocks,
         options=(_DEADLOCK_AFTER,),
+        refusal=_gil_refusal,
     ),
     Feature(
         "malloc",

@@ -72,7 +72,7 @@ def complain(command: str, message: str) -> int:
     return USAGE_STATUS
 
 
-def table_width(*, to_file: bool = False) -> int:
+def table_width(*, to_file: bool = False, least: int = LEAST_WIDTH) -> int:
     """Return the width for tables: that of the terminal; unlimited for a pipe or a file."""
     import os
 
@@ -83,7 +83,7 @@ def table_width(*, to_file: bool = False) -> int:
         return UNLIMITED_WIDTH
     else:
         width = os.get_terminal_size(sys.stdout.fileno()).columns
-    return max(width, LEAST_WIDTH)
+    return max(width, least)
 
 
 def console(stream: "TextIO | None" = None) -> "Console":

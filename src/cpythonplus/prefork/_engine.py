@@ -15,11 +15,13 @@ A server's module knows *when* its server forks and how a worker leaves; this mo
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
 import sys
 import threading
+import time
 from contextlib import suppress
 from pkgutil import resolve_name
 from time import monotonic
@@ -28,13 +30,16 @@ from typing import TYPE_CHECKING, Any
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus._interp import LOSSES, losses
 from cpythonplus.prefork._activation import (
+    count_stalls,
     gil_statistics,
     rehearse_gil,
     schedule_gil,
+    thread_use,
     use_native_locks,
 )
 from cpythonplus.prefork._blame.sharing import process_memory
-from cpythonplus.prefork._board.board import Board, BoardError, MasterRow
+from cpythonplus.prefork._board.board import Board, BoardBusy, BoardError, MasterRow
+from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
 from cpythonplus.prefork._fork import pools
 from cpythonplus.prefork._fork.connections import Connections
 from cpythonplus.prefork._fork.importing import settle_imports
@@ -43,7 +48,7 @@ from cpythonplus.prefork._fork.preparing import Budget, statistics
 from cpythonplus.prefork._fork.temporaries import disown
 from cpythonplus.prefork._guarding import Guard
 from cpythonplus.prefork._limits.recycling import Recycler
-from cpythonplus.prefork._options import Options, log
+from cpythonplus.prefork._options import OPENTELEMETRY, Options, log
 from cpythonplus.prefork._warming import warming
 from cpythonplus.prefork._warming.kept import Kept
 
@@ -53,6 +58,7 @@ if TYPE_CHECKING:
     from cpythonplus._interp import Loss
     from cpythonplus.prefork._board.board import Slot
     from cpythonplus.prefork._fork.preparing import PrepareReport
+    from cpythonplus.prefork._routes.counting import Routes
 
 _SLOTS = 256
 """More workers at a time than this many are served all the same, but not counted or replaced."""
@@ -102,6 +108,10 @@ class Engine:
         self._recycler: Recycler | None = None
         self._asking = threading.Lock()
         self._waits_at = 0.0
+        self.routes: Routes | None = None
+        """The use by each route or task; made in the parent where the server needs it there."""
+        self._stalls: dict[tuple[str, str], list[int]] = {}
+        """The number and ns of this worker's, by kind and line; for OpenTelemetry."""
 
     # ---- in the parent --------------------------------------------------------------------------
 
@@ -138,7 +148,7 @@ class Engine:
             self.make_board(_SLOTS)
         self.rehearse()
         with Guard(self.log, "opening the port of the metrics"):
-            if self.options.metrics:
+            if self.options.metrics and self.options.metrics != OPENTELEMETRY:
                 from cpythonplus.prefork._board import metrics
 
                 self._port = metrics.listen(self.options.metrics)
@@ -307,6 +317,7 @@ class Engine:
             if self._slot is not None:
                 self._slot.ready()
             self.serve_metrics()
+            self._count_use()
             self.is_due()
 
     def cut_connections(self) -> None:
@@ -367,6 +378,62 @@ class Engine:
 
             metrics.serve_in_thread(self._port, self.render)
 
+    def begin_routes(self, *, tasks: bool = False) -> Routes:
+        """Begin to count the use by the routes, or by the tasks, of this process.
+
+        Of a parent that has served nothing the workers inherit it.
+        """
+        from cpythonplus.prefork._routes.counting import Routes
+
+        self.routes = Routes(thread_use(), 0, tasks=tasks)
+        return self.routes
+
+    def _count_use(self) -> None:
+        """Count this worker's stalls for the metrics, and write its counters while it lives."""
+        if self.options.metrics is None:
+            return
+        routes = self.routes or self.begin_routes()
+        routes.limit_ns = int(count_stalls(self._count_stall) * 1e6)
+        self.make_instruments(routes)
+        # A worker that has nothing to do for a while has its last requests on the board, too.
+        threading.Thread(
+            target=self._keep_writing, name="cpythonplus counters", daemon=True
+        ).start()
+        atexit.register(self.write_last)
+
+    def _keep_writing(self) -> None:
+        while True:
+            time.sleep(_LOOK_INTERVAL_S)
+            self.write_last()
+
+    def write_last(self) -> None:
+        """Put the counters on the board now."""
+        with self._asking:
+            self.write_waits(now=True)
+
+    def make_instruments(self, routes: Routes) -> None:
+        """Make OpenTelemetry's instruments, if the metrics are to be these."""
+        if self.options.metrics == OPENTELEMETRY:
+            from cpythonplus.prefork._routes.instruments import make_instruments
+
+            with Guard(self.log, "making OpenTelemetry's instruments", catch=Exception):
+                make_instruments(routes, gil_statistics, self._own_stalls)
+
+    def _own_stalls(self) -> list[tuple[str, str, int, int]]:
+        stalls = list(self._stalls.items())
+        return [(kind, at, times, total_ns) for (kind, at), (times, total_ns) in stalls]
+
+    def _count_stall(self, kind: str, at: str, length_ns: int) -> None:
+        if self.options.metrics == OPENTELEMETRY:
+            place = (kind, at)
+            if place not in self._stalls and len(self._stalls) >= MOST_LABELS:
+                place = (OTHER, OTHER)
+            times, total_ns = self._stalls.get(place, (0, 0))
+            self._stalls[place] = [times + 1, total_ns + length_ns]
+        if self.board is not None:
+            with suppress(BoardBusy):
+                self.board.count_stall(kind, at, length_ns)
+
     def render(self) -> str:
         """Return the metrics as text."""
         from cpythonplus.prefork._board import metrics
@@ -379,12 +446,18 @@ class Engine:
             self._slot.count_request()
 
     def write_waits(self, *, now: bool = False) -> bool:
-        """Put this worker's waits for the GIL on the board, once a second, or now; return if so."""
+        """Put the waits for the GIL and the use by route on the board, once a second, or now.
+
+        Returns whether it was done.
+        """
         if self._slot is None or not (now or monotonic() >= self._waits_at):
             return False
         self._waits_at = monotonic() + _LOOK_INTERVAL_S
         waits, wait_ns = gil_statistics()
         self._slot.write(gil_waits=waits, gil_wait_ns=wait_ns)
+        if self.routes is not None and self.board is not None:
+            with suppress(BoardBusy):  # it gets them the next time
+                self.routes.give(self.board.count_routes)
         return True
 
     def is_due(self) -> str:

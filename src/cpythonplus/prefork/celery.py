@@ -31,11 +31,16 @@ from cpythonplus.prefork._options import OPTIONS, log, read
 if TYPE_CHECKING:
     from celery.worker import WorkController
 
+    from cpythonplus.prefork._routes.counting import Request
+
 __all__: list[str] = []
 
 # billiard's unit.
 _KIB = 1024
-_LIMIT = next(each for each in OPTIONS if each.name == "max_private_memory")
+_LIMIT, _METRICS = (
+    next(each for each in OPTIONS if each.name == name)
+    for name in ("max_private_memory", "metrics")
+)
 
 
 def _asks_for_memory() -> bool:
@@ -79,16 +84,21 @@ def _limit_memory(worker: "WorkController", engine: Engine) -> None:
 # references to them: so they are functions of this module.
 
 _engine: Engine | None = None  # in a worker with a prefork pool, and in its children
+_running: "dict[object, Request]" = {}  # the runs of tasks in this child, by their ids
 
 
 def _on_worker_init(sender: "WorkController", **_: object) -> None:
     """Read the settings: the configuration and the tasks are complete, no pool exists yet."""
     global _engine  # noqa: PLW0603
-    if not _has_prefork_pool(sender):
-        return
     configured = {each.name: sender.app.conf.get(each.setting) for each in OPTIONS}
     given = {name: value for name, value in configured.items() if value is not None}
+    if not _has_prefork_pool(sender):
+        if given.get("metrics", os.environ.get(_METRICS.variable)):
+            log.warning("no metrics: they are those of the prefork pool's children")
+        return
     _engine = Engine(read("celery", given))
+    if _engine.options.metrics is not None:
+        _engine.begin_routes(tasks=True)
     if _is_limited(given):
         _limit_memory(sender, _engine)
     if not sender.use_eventloop:
@@ -122,14 +132,29 @@ def _on_worker_process_init(**_: object) -> None:
         _engine.start_worker()
 
 
-def _on_task_postrun(**_: object) -> None:
-    if _engine is not None:
-        _engine.count_request()
-        _engine.write_waits()
+def _on_worker_process_shutdown(**_: object) -> None:
+    if _engine is not None and os.getpid() != _engine.pid:
+        _engine.write_last()  # billiard ends a child without its exit functions
+
+
+def _on_task_prerun(task_id: object = None, sender: object = None, **_: object) -> None:
+    if _engine is not None and _engine.routes is not None:
+        _running[task_id] = _engine.routes.begin_task(str(getattr(sender, "name", "?")))
+
+
+def _on_task_postrun(task_id: object = None, **_: object) -> None:
+    if _engine is None:
+        return
+    run = _running.pop(task_id, None)
+    if run is not None:
+        run.end()
+    _engine.count_request()
 
 
 if not skipped(__name__):
     signals.worker_init.connect(_on_worker_init)
     signals.worker_before_create_process.connect(_on_before_create_process)
     signals.worker_process_init.connect(_on_worker_process_init)
+    signals.worker_process_shutdown.connect(_on_worker_process_shutdown)
+    signals.task_prerun.connect(_on_task_prerun)
     signals.task_postrun.connect(_on_task_postrun)

@@ -33,6 +33,7 @@ from cpythonplus.prefork._options import log, read
 __all__: list[str] = []
 
 _MODULE_OPTIONS = ("module", "wsgi")
+_TURNS = ("async", "ugreen", "greenlet", "asyncio", "tornado")
 
 
 def _option(name: str) -> str | None:
@@ -60,14 +61,14 @@ def _install(process: Engine) -> None:
     if process.options.max_private_memory or process.options.metrics:
         _chain("after_req_hook", lambda: _after_request(process))
     process.note_open()
-    application = _load_application()
+    application = _load_application(process)
     process.note_opened("the application while it was loaded")
     report = process.before_fork(application)
     if report is not None:
         print(f"cpythonplus prefork: {report}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def _load_application() -> object:
+def _load_application(process: Engine) -> object:
     """Import the application's module, which uWSGI would import next, or log how to name it.
 
     Returns the application, None if it is unknown.
@@ -81,13 +82,40 @@ def _load_application() -> object:
             except Exception as error:  # noqa: BLE001  # uWSGI will meet it too, and print it whole
                 log.warning("%s %s: %s", name, text, in_one_line(error))
                 return None
-            return getattr(found, attribute or _option("callable") or "application", None)
+            return _counted(process, found, attribute or _option("callable") or "application")
     # uWSGI gives such a name to a file that it is loading, which imports this module.
-    if not any(name.startswith("uwsgi_file_") for name in sys.modules):
+    files = [module for name, module in sys.modules.items() if name.startswith("uwsgi_file_")]
+    if not files:
         log.warning(
             "no 'module' is set: import cpythonplus.prefork.uwsgi in the application's last line"
         )
+        return None
+    _counted(process, files[0], _option("callable") or "application")
     return None
+
+
+def _counted(process: Engine, module: object, name: str) -> object:
+    """Return the application of a module, and let uWSGI find one whose requests are counted."""
+    application = getattr(module, name, None)
+    others = [option for option in _TURNS if _option(option)]
+    if process.options.metrics is None:
+        return application
+    if application is None:
+        log.warning("no metrics by route: there is no %s before the fork", name)
+        return None
+    if _option("gevent"):
+        from cpythonplus.prefork._routes.greenlets import Greenlets
+
+        greenlets = Greenlets(process.begin_routes())
+        _add_post_fork_hook(greenlets.watch)
+        counted = greenlets.around(application)
+    elif others:
+        log.warning("no metrics by route: requests take turns in a thread (%s)", others[0])
+        return application
+    else:
+        counted = process.begin_routes().around(application, asgi=False)
+    setattr(module, name, counted)
+    return application
 
 
 def _end_lightly(process: Engine) -> None:

@@ -10,6 +10,7 @@ the joined thread, and for a queue, a condition or an event all other threads. A
 known to wait may run, so a slow program is never called deadlocked.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -18,7 +19,9 @@ from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodTy
 
 from cpythonplus import _native
 from cpythonplus._base.data import Data, Place, place_of
+from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.stacks import outwards
+from cpythonplus.gil._control import free_threaded
 
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
@@ -30,14 +33,16 @@ class Wait:
     """One thread that waits.
 
     ident, name: of the thread.  kind, method: the type that it waits for, and the method that
-    waits: "Lock", "acquire"; "thread", "join".  at: the line that waits, outside of the standard
-    library if there is one.  stack: outermost first.  made_at: the line that made the lock or
-    queue; None if it was made before the native types were used.  waited_ns: None if it is not
-    known.  timed: the wait has a time-out.  owners: the threads (idents) that hold the lock, or
-    that are joined; if it is empty, any other thread may end the wait.  held_at: the `with`
-    statement by which the first owner holds the lock, else the line where that owner is now.
-    held_ns: for how long at least; None if it is not known.  inside: the finalizer or signal
-    handler in which a thread waits for a lock that it holds itself, else "".
+    waits: "Lock", "acquire"; "thread" or "process 4711", "join".  at: the line that waits,
+    outside of the standard library if there is one.  stack: outermost first.  made_at: the line
+    that made the lock or queue; None if it was made before the native types were used.
+    waited_ns: None if it is not known.  timed: the wait has a time-out.  owners: the threads
+    (idents) that hold the lock, or that are joined; if it is empty, any other thread may end
+    the wait.  held_at: the `with` statement by which the first owner holds the lock, else the
+    line where that owner is now.  held_ns: for how long at least; None if it is not known.
+    inside: the finalizer, signal handler or callback in which a thread waits for a lock that it
+    holds itself, else "".  owner_ended: the thread that took the lock has ended; or was not
+    taken into this process by a fork, if the GIL is scheduled.
     """
 
     ident: int
@@ -53,6 +58,7 @@ class Wait:
     held_at: Place | None
     held_ns: int | None
     inside: str
+    owner_ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +66,9 @@ class Deadlock:
     """Threads that wait for each other.
 
     kind: "cycle": each waits for the next one, and the last for the first; "itself": a thread waits
-    for a lock that it holds; "all": all threads of the program wait, and none is left to end one of
-    the waits.  threads: their idents.  behind: the threads that wait for one of these.
+    for a lock that it holds; "ended": a thread waits for an RLock, which its owner alone can
+    release, and that one has ended; "all": all threads of the program wait, and none is left to end
+    one of the waits.  threads: their idents.  behind: the threads that wait for one of these.
     """
 
     kind: str
@@ -95,15 +102,27 @@ class _Found:
     held_at: Place | None = None
     inside: str = ""
     surely: bool = False
+    owner_ended: bool = False
+    outside: bool = False
+    """No thread of this process can end it."""
 
 
 def waits() -> Waits:
     """Return which threads wait, for what, and which of them are deadlocked.
 
     The calling thread counts as one that runs, unless `threading` does not know it. The objects
-    that are known are native ones (`threads.patch`, `cpythonplus run`), threads that are joined,
-    and modules that are imported. On a free-threaded build only the last two are.
+    that are known are native ones (`threads.patch`, `cpythonplus run`), threads and child processes
+    that are joined, and modules that are imported.
+
+    Raises UnsupportedPlatform on a free-threaded build: the frames of threads that run meanwhile
+    cannot be read there.
     """
+    if free_threaded():
+        # A frame has a pointer to its caller's, which its thread may free. The threads stand still
+        # within sys._current_frames() only.
+        raise UnsupportedPlatform(
+            "this build has no GIL: frames of other threads change while they are read"
+        )
     found = _look()
     if not found.deadlocks:
         return found
@@ -155,11 +174,16 @@ def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> di
     for ident, what, method, waited_ns, timed, owner in _native.threads_present_waits():
         if ident in stacks:
             owners = (owner,) if owner else ()
-            found[ident] = _Found(what, method, waited_ns, timed, owners)
+            # Another thread can release a Lock, but no RLock.
+            ended = owner == 0
+            surely = ended and isinstance(what, _native.RLock)
+            found[ident] = _Found(
+                what, method, waited_ns, timed, owners, surely=surely, owner_ended=ended
+            )
     idents = {id(thread): ident for ident, thread in threads.items()}
     for ident, frames in stacks.items():
         # The lock that they wait for is a signal, and has no owner.
-        other = _joined(frames, idents, stacks) or _imported(frames)
+        other = _joined(frames, idents, stacks) or _imported(frames) or _of_child(frames)
         if other is not None:
             other.waited_ns = found[ident].waited_ns if ident in found else None
             found[ident] = other
@@ -203,6 +227,18 @@ def _imported(frames: list[FrameType]) -> _Found | None:
     if type(owner) is tuple:  # a tasklet, and first its thread: tasklets/_importing.py
         owner = owner[0]
     return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
+
+
+def _of_child(frames: list[FrameType]) -> _Found | None:
+    """Return the wait for the end of a child process, of subprocess or multiprocessing."""
+    for frame in frames[:3]:
+        code = frame.f_code
+        if code.co_qualname == "Popen.wait" and code.co_filename.startswith(_LIBRARY):
+            values = frame.f_locals
+            pid = getattr(values.get("self"), "__dict__", {}).get("pid")
+            timed = values.get("timeout") is not None
+            return _Found(f"process {pid}", "join", None, timed, owners=(), outside=True)
+    return None
 
 
 def _complete(found: _Found, ident: int, stacks: dict[int, list[FrameType]]) -> None:
@@ -304,14 +340,19 @@ _OPERANDS_OF_WITH = 2 if sys.version_info >= (3, 14) else 1
 
 
 def _interruption(frames: list[FrameType], lock: object) -> str:
-    """Return the finalizer or signal handler that waits, innermost, above the frame that holds."""
-    handlers = _signal_handlers()
+    """Return the finalizer, handler or callback that waits, innermost, above the frame that holds.
+
+    Other code may run within any line of a thread: so a lock that it holds is no signal there.
+    """
+    handlers, of_collector = _signal_handlers(), {_code(each) for each in gc.callbacks}
     for frame in frames:
         if _holding([frame], lock) is not None:
             return ""
         code = frame.f_code
         if code in handlers:
             return f"the signal handler {code.co_qualname}"
+        if code in of_collector:
+            return f"the callback of the collector {code.co_qualname}"
         if code.co_name == "__del__":
             return f"the finalizer {code.co_qualname}"
         if code.co_qualname == "finalize.__call__" and code.co_filename.endswith("weakref.py"):
@@ -345,7 +386,7 @@ def _stuck(
     others: somebody who is not among the threads may end a wait that has no owner; for example, a
     signal handler of the program may do so in the main thread.
     """
-    stuck = {ident: each for ident, each in found.items() if not each.timed}
+    stuck = {ident: each for ident, each in found.items() if not (each.timed or each.outside)}
     all_of_them = {*everybody}
     while True:
         free = [
@@ -387,6 +428,9 @@ def _deadlocks(stuck: dict[int, _Found]) -> Iterator[Deadlock]:
             kind = "itself" if len(cycle) == 1 else "cycle"
             cyclic = True
             yield Deadlock(kind, (*cycle,), (*_behind(cycle, stuck),))
+        elif path and stuck[path[-1]].surely:
+            cyclic = True
+            yield Deadlock("ended", (path[-1],), (*_behind(path[-1:], stuck),))
         seen.update(path)
     # Beside a cycle, threads that wait for anybody may only have nothing to do.
     if stuck and not cyclic:
@@ -436,6 +480,7 @@ def _wait(
         held_at=each.held_at or (_own_line(stacks[owner]) if owner in stacks else None),
         held_ns=found[owner].waited_ns if is_lock and owner in found else None,
         inside=each.inside,
+        owner_ended=each.owner_ended,
     )
 
 

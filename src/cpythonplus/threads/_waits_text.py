@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _HEADINGS: Final = {
     "cycle": "Deadlock: {count} threads, each waits for the next, the last for the first",
     "itself": "Deadlock: a thread waits for a lock that it holds itself",
+    "ended": "Deadlock: a thread waits for an RLock whose owner has ended without releasing it",
     "all": "Deadlock: {count} threads wait, and no thread is left that could end it",
 }
 _THREADS: Final = {"tasklets": "other threads: none of its tasklets can run"}
@@ -77,6 +78,8 @@ def _of_one(wait: Part, found: Part) -> Iterator[str]:
         yield from [f"    which is{held}"] if held and len(owners) == 1 else []
     elif owners == [size(wait, "ident")]:
         yield f"    held by itself{held}"
+    elif wait.get("owner_ended") is True:
+        yield "    held by a thread that has ended"
     elif owners:
         least = duration(size(wait, "held_ns"))
         during = f", for at least {least}" if known(wait, "held_ns") else ""
@@ -89,6 +92,8 @@ def _what(wait: Part, told: str) -> str:
         return _THREADS[kind]
     if method == "join" and kind == "thread":
         return f"the end of {told}"
+    if kind.startswith("process "):
+        return f"the end of {kind}"
     doing = "" if method == "acquire" else f"{method}() of "
     made = f" made at {_at(wait, 'made_at')}" if inside(wait, "made_at") else ""
     return f"{doing}the {kind}{made}"

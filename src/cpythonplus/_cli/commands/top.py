@@ -112,18 +112,21 @@ def _parse(arguments: Sequence[str]) -> tuple[int, dict[str, Any]]:
 
 def _tell(top: Top, interval_s: float, *, is_json: bool) -> int:
     """Print what happened between two looks."""
+    from cpythonplus._doctor.agent.finding import Unreachable
     from cpythonplus._doctor.top.tables import process_lines
 
     top.want_tasks()
     top.rows()  # processor times count from here
     time.sleep(interval_s)
     top.wait_for_looks(2)
+    if top.first.is_over:
+        raise Unreachable(top.first.problem)
     rows, tasks = top.rows(), top.tasks()
     if is_json:
         content = {"interval_s": interval_s, "processes": [each.as_json() for each in rows]}
         content["tasks"] = [each.as_json() for each in tasks]
         text = json.dumps(content, indent=2).replace("\x7f", "\\u007f") + "\n"
     else:
-        text = "".join(f"{line}\n" for line in process_lines(rows, tasks, table_width()))
+        text = "".join(f"{line}\n" for line in process_lines(rows, tasks, table_width(least=1)))
     show(text)
     return FAILED_STATUS if any(each.problem for each in rows[:1]) else 0

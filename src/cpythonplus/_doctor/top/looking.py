@@ -456,8 +456,12 @@ def _doing(
         return _Doing("awaits the GIL", _whole(gil[5]))
     if wait is not None:
         of = [visible(str(names.get(each, each))) for each in _whole_numbers(wait, "owners")]
+        if wait.get("owner_ended") is True:
+            of = ["an ended thread"]
         kind = words(wait, "kind")
         what = f"{kind} of {', '.join(of)}" if of else f"{kind}.{words(wait, 'method')}"
+        if kind.startswith("process "):
+            what = f"end of {kind}"
         made = inside(wait, "made_at")
         made_at = f"{words(made, 'file')}:{size(made, 'line')}" if made else ""
         return _Doing(what, size(wait, "waited_ns"), made_at)

@@ -1,11 +1,15 @@
-"""The lines of `cpythonplus top`: fixed columns, of which a narrow terminal gets fewer."""
+"""The lines of `cpythonplus top`: fixed columns, of which a narrow terminal gets fewer.
+
+A line of the program stands in front of its function, and loses folders before it loses its end, so
+that `file:line` is whole at each width.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 
 from cpythonplus._base.reading import entries, size, words
 from cpythonplus._base.text.sizes import duration, format_size
@@ -25,8 +29,10 @@ SORTS: Final[dict[str, Callable[[ThreadRow], tuple[object, ...]]]] = {
     "name": lambda row: (row.name, row.pid),
 }
 """By the heading of the column; the first one is the default."""
-_WIDE = 120
-"""From this width on all columns are shown."""
+_WIDE, _MIDDLE = 140, 72
+"""From these widths on all columns are shown, and those of a usual terminal."""
+_TWO_LINES = 48
+"""The least room for the line of a thread and that which made what it waits for."""
 _MOST_PROCESSES = 6
 _MOST_STALLS = 3
 _NOTHING = "-"
@@ -37,7 +43,8 @@ class _Column:
     title: str
     width: int
     text: Callable[[ThreadRow], str]
-    only_wide: bool = False
+    least: int = 0
+    """The least width of a terminal that shows it."""
     to_the_right: bool = True
 
 
@@ -55,23 +62,35 @@ def _state(row: ThreadRow) -> str:
 
 _PID = _Column("PID", 7, lambda row: str(row.pid))
 _COLUMNS = (
-    _Column("TID", 7, lambda row: str(row.native_id), only_wide=True),
+    _Column("TID", 7, lambda row: str(row.native_id), _WIDE),
     _Column("name", 16, lambda row: row.name, to_the_right=False),
-    _Column("level", 5, lambda row: _NOTHING if row.level is None else str(row.level)),
+    _Column("level", 5, lambda row: _NOTHING if row.level is None else str(row.level), _MIDDLE),
     _Column("GIL%", 4, lambda row: _share(row.gil)),
     _Column("CPU%", 4, lambda row: _share(row.cpu)),
-    _Column("waits", 6, lambda row: str(row.waits), only_wide=True),
-    _Column("p50", 7, lambda row: _time(row.wait_p50_ns), only_wide=True),
-    _Column("p99", 7, lambda row: _time(row.wait_p99_ns)),
+    _Column("waits", 6, lambda row: str(row.waits), _WIDE),
+    _Column("p50", 7, lambda row: _time(row.wait_p50_ns), _WIDE),
+    _Column("p99", 7, lambda row: _time(row.wait_p99_ns), _MIDDLE),
+    _Column("does", 14, lambda row: row.state, _MIDDLE, to_the_right=False),
 )
-_STATE_WIDTH, _WIDE_STATE_WIDTH = 14, 28
+_LONG_STATE = _Column("does", 28, _state, to_the_right=False)
 
 
-def place(file: str, line: int, *, short: bool) -> str:
-    """Return `file:line`; "" if there is none."""
+def _place(file: str, line: int, room: int, *, behind: str = "") -> str:
+    """Return `file:line` and what comes behind it, cut where it has to be.
+
+    The file gets as many of its folders as there is room for; of a name that is too long itself the
+    end is left.
+    """
     if not file:
-        return ""
-    return f"{file.rpartition('/')[2] if short else file}:{line}"
+        return _fitted(behind.lstrip(), room)
+    told = f"{file}:{line}"
+    while "/" in told and cell_len(told) + cell_len(behind) > room:
+        told = told.partition("/")[2]
+    if cell_len(told) > room:
+        while told and cell_len(told) >= room:
+            told = told[1:]
+        return f"…{told}"
+    return _fitted(told + behind, room)
 
 
 def _cell(text: str, width: int, *, to_the_right: bool = False) -> str:
@@ -97,23 +116,33 @@ def matching(rows: Sequence[ThreadRow], text: str) -> list[ThreadRow]:
 
 def thread_lines(rows: Sequence[ThreadRow], width: int) -> list[str]:
     """Return the heading and a line for each thread."""
+    columns = [each for each in _COLUMNS if width >= each.least]
     wide = width >= _WIDE
-    columns = [each for each in _COLUMNS if wide or not each.only_wide]
+    if wide:
+        columns[-1] = _LONG_STATE
     if len({row.pid for row in rows}) > 1:
         columns.insert(0, _PID)
-    state_width = _WIDE_STATE_WIDTH if wide else _STATE_WIDTH
+    room = max(width - sum(each.width + 1 for each in columns), 1)
     heads = [_cell(each.title, each.width, to_the_right=each.to_the_right) for each in columns]
-    lines = [" ".join([*heads, _cell("does", state_width), "at"])]
+    lines = [" ".join([*heads, "at"])]
     for row in rows:
         cells = [
             _cell(each.text(row), each.width, to_the_right=each.to_the_right) for each in columns
         ]
-        where = f"{row.function} {place(row.file, row.line, short=not wide)}"
-        if row.made_at:
-            where += f"; made at {row.made_at}"
-        state = _state(row) if wide else row.state
-        lines.append(" ".join([*cells, _cell(state, state_width), where]))
+        lines.append(" ".join([*cells, _where(row, room, short=not wide)]))
     return [_fitted(line, width) for line in lines]
+
+
+def _where(row: ThreadRow, room: int, *, short: bool) -> str:
+    """Return the line of a thread, and that which made what it waits for; short: no folders."""
+    file, made, line = row.file, *row.made_at.rpartition(":")[::2]
+    if short:
+        file, made = file.rpartition("/")[2], made.rpartition("/")[2]
+    function = f" {row.function}" if row.function else ""
+    if not made or room < _TWO_LINES:
+        return _place(file, row.line, room, behind=function)
+    behind = f"; made at {_place(made, int(line), max(room // 2 - len('; made at '), 1))}"
+    return _fitted(_place(file, row.line, room - cell_len(behind)) + behind + function, room)
 
 
 def head_lines(processes: Sequence[ProcessRow], width: int) -> list[str]:
@@ -131,7 +160,8 @@ def head_lines(processes: Sequence[ProcessRow], width: int) -> list[str]:
             told.append("the GIL is not scheduled: start it with `cpythonplus run`")
         lines.append("  ".join([*told, each.command]))
         lines += [f"  ! deadlock: {', '.join(names)}" for names in each.deadlocks]
-        lines += [f"  ! stall: {_stall(row)}" for row in each.stalls[:_MOST_STALLS]]
+        for row in each.stalls[:_MOST_STALLS]:
+            lines += _stall_lines(row, width)
         if len(each.stalls) > _MOST_STALLS:
             lines.append(f"  ! and {len(each.stalls) - _MOST_STALLS} more places with stalls")
         if each.problem:
@@ -141,21 +171,31 @@ def head_lines(processes: Sequence[ProcessRow], width: int) -> list[str]:
     return [_fitted(line, width) for line in lines]
 
 
-def _stall(row: StallRow) -> str:
-    """Return the stalls of the last minute at one place."""
-    told = f"{duration(row.longest_ns)}, {row.thread}: {row.what}"
+def _stall_lines(row: StallRow, width: int) -> list[str]:
+    """Return the stalls of the last minute at one place; in two lines if one is too short."""
+    times = duration(row.longest_ns)
     if row.count > 1:
         total = duration(row.total_ns)
-        told = f"{row.count} times in a minute, {total} together, longest {told}"
-    return f"{place(row.file, row.line, short=True)} in {row.function}: {told}"
+        times = f"longest {times}, {row.count} times in a minute, {total} together"
+    begin, room = "  ! stall: ", width - len("  ! stall: ")
+    name = row.file.rpartition("/")[2]
+    whole = f"{begin}{name}:{row.line} in {row.function}: {times}, {row.thread}: {row.what}"
+    if cell_len(whole) <= width:
+        return [whole]
+    kept, _, made = row.what.rpartition(" made at ")
+    what = f"{kept} made at {made.rpartition('/')[2]}" if kept else row.what
+    return [
+        begin + _place(name, row.line, room, behind=f": {times}"),
+        f"  !   {what}, {row.thread}, in {row.function}",
+    ]
 
 
 def task_lines(rows: Sequence[TaskRow], width: int) -> list[str]:
     """Return the heading and a line for each kind of task."""
     lines = [f"{'PID':>7} {'count':>6} {'kind':<8} {'state':<16} at"]
     lines += [
-        f"{row.pid:>7} {row.count:>6} {row.kind:<8} {_cell(row.state or _NOTHING, 16)}"
-        f" {row.function} {place(row.file, row.line, short=width < _WIDE)}"
+        f"{row.pid:>7} {row.count:>6} {row.kind:<8} {_cell(row.state or _NOTHING, 16)} "
+        + _place(row.file, row.line, max(width - 41, 1), behind=f" {row.function}")
         for row in rows
     ]
     return [_fitted(line, width) for line in lines]
@@ -164,31 +204,39 @@ def task_lines(rows: Sequence[TaskRow], width: int) -> list[str]:
 def stack_lines(answer: Part, width: int) -> list[str]:
     """Return a line for each frame, innermost first."""
     lines = [
-        f"{words(row, 'function')}  {place(words(row, 'file'), size(row, 'line'), short=False)}"
+        _place(words(row, "file"), size(row, "line"), width, behind=f"  {words(row, 'function')}")
         for row in entries(answer, "stack")
     ]
     return [_fitted(line, width) for line in lines or [words(answer, "error")]]
 
 
+_PROFILE = ("held", "holds", "longest", "waited", "waits", "longest")
+
+
 def profile_lines(answers: Mapping[int, Part], width: int) -> list[str]:
     """Return the heading and a line for each stack, those with the longest holds first."""
-    rows: list[tuple[list[int], list[int], str]] = []
+    rows: list[tuple[list[int], list[int], list[tuple[str, int, str]]]] = []
     problems = [words(answer, "error") for answer in answers.values() if "error" in answer]
     for answer in answers.values():
         functions = answer.get("functions")
         names = functions if isinstance(functions, list) else []
         for stack in entries(answer, "stacks"):
             holds, waits = (_whole_numbers(stack.get(name)) for name in ("holds", "waits"))
-            rows.append((holds, waits, _callers(stack, names)))
+            rows.append((holds, waits, _frames(stack, names)))
     rows.sort(key=lambda row: (-row[0][1], -row[1][1]))
-    numbers = f"{'held':>8} {'holds':>7} {'longest':>8} {'waited':>8} {'waits':>7} {'longest':>8}"
-    lines = [f"{numbers} at, called by"]
-    for holds, waits, callers in rows:
-        cells = (
-            f"{duration(total):>8} {count:>7} {duration(longest):>8}"
+    shown = (0, 1, 2, 3, 4, 5) if width >= _MIDDLE else (0, 3)
+    room = max(width - 9 * len(shown), 1)
+    lines = [" ".join([*(f"{_PROFILE[each]:>8}" for each in shown), "at, called by"])]
+    for holds, waits, frames in rows:
+        cells = [
+            cell
             for count, total, longest in (holds, waits)
-        )
-        lines.append(f"{' '.join(cells)} {callers}")
+            for cell in (duration(total), str(count), duration(longest))
+        ]
+        (file, line, name), *callers = frames or [("", 0, "no Python function")]
+        behind = "".join(f" < {f.rpartition('/')[2]}:{n} {called}" for f, n, called in callers)
+        at = _place(file.rpartition("/")[2], line, room, behind=f" {name}{behind}")
+        lines.append(" ".join([*(f"{cells[each]:>8}" for each in shown), at]))
     return [_fitted(line, width) for line in [*problems, *lines]]
 
 
@@ -197,9 +245,10 @@ def _whole_numbers(value: object) -> list[int]:
     return [each if type(each) is int else 0 for each in [*numbers, 0, 0, 0][:3]]
 
 
-def _callers(stack: Part, functions: list[object]) -> str:
+def _frames(stack: Part, functions: list[object]) -> list[tuple[str, int, str]]:
+    """Return file, line and function of each frame, innermost first."""
     frames = stack.get("frames")
-    told: list[str] = []
+    told: list[tuple[str, int, str]] = []
     for frame in frames if isinstance(frames, list) else ():
         if not (isinstance(frame, list) and len(frame) == 2):  # noqa: PLR2004
             continue
@@ -207,8 +256,8 @@ def _callers(stack: Part, functions: list[object]) -> str:
         function = functions[number] if 0 <= number < len(functions) else None
         if isinstance(function, list) and len(function) > 1:
             row = {"name": function[0], "file": function[1]}
-            told.append(f"{words(row, 'name')} {place(words(row, 'file'), line, short=True)}")
-    return " < ".join(told) or "no Python function"
+            told.append((words(row, "file"), line, words(row, "name")))
+    return told
 
 
 def process_lines(

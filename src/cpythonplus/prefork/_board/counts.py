@@ -11,6 +11,8 @@ from cpythonplus.prefork._board.records import WORD_MAX, Record, WordsT
 
 MOST_LABELS = 40
 OTHER = "other"
+TASK = "task"
+"""The kind of a name that is a task's, in place of the method of a route."""
 _LABEL_BYTES = 192
 
 

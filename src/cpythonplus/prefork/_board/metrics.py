@@ -17,6 +17,7 @@ from typing import Any
 from cpythonplus.prefork._applications import is_aiohttp_application
 from cpythonplus.prefork._blame.sharing import ProcessMemory, process_memory
 from cpythonplus.prefork._board.board import Board, RouteRow, WorkerRow
+from cpythonplus.prefork._board.counts import TASK
 from cpythonplus.prefork._options import host_and_port
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -48,6 +49,7 @@ _OF_ROUTE: tuple[tuple[str, str, Callable[[RouteRow], float]], ...] = (
         lambda row: row.new_bytes,
     ),
 )
+_OF_TASK = (("runs", "Runs that have ended.", _OF_ROUTE[0][2]), *_OF_ROUTE[1:])
 _BACKLOG = 64
 _MOST_CLIENTS = 64
 _REQUEST_BYTES = 16_384
@@ -120,11 +122,16 @@ def render(board: Board, *, master_pid: int) -> str:
     add("stalls_total", text, [(labels, row.times) for labels, row in stalls])
     text = "Time for which it did, of all workers."
     add("stall_seconds_total", text, [(labels, row.total_ns / _BILLION) for labels, row in stalls])
-    routes = board.routes()
-    for name, text, value in _OF_ROUTE:
+    rows = board.routes()
+    # Workers have either tasks or requests.
+    tasks = any(row.method == TASK for row in rows)
+    for name, text, value in _OF_TASK if tasks else ():
+        samples = [({"task": row.route}, value(row)) for row in rows]
+        add(f"task_{name}_total", f"{text} Of each task.", samples)
+    for name, text, value in () if tasks else _OF_ROUTE:
         samples = [
             ({"http_request_method": row.method, "http_route": row.route}, value(row))
-            for row in routes
+            for row in rows
         ]
         add(f"route_{name}_total", f"{text} Of the requests of each route.", samples)
     return "\n".join(lines) + "\n"

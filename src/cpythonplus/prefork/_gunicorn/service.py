@@ -42,9 +42,7 @@ from gunicorn.errors import HaltServer
 import cpythonplus
 from cpythonplus import prefork
 from cpythonplus.prefork._activation import (
-    gil_statistics,
     schedule_gil,
-    thread_use,
     use_native_locks,
     watch_stalls,
 )
@@ -55,9 +53,7 @@ from cpythonplus.prefork._applications import (
     is_asgi,
 )
 from cpythonplus.prefork._board import metrics
-from cpythonplus.prefork._board.board import BoardBusy
 from cpythonplus.prefork._board.channel import Channel
-from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
 from cpythonplus.prefork._engine import Engine
 from cpythonplus.prefork._fork import pools
 from cpythonplus.prefork._fork.early_signals import EarlySignals
@@ -83,6 +79,7 @@ _SPARE_SLOTS = 16
 # HUP and TTIN can ask for more workers than there were at the start; a slot takes 250 bytes.
 _LEAST_SLOTS = 128
 _FAILED_STATUS = 1
+_OF_GREENLETS = ("gunicorn.workers.ggevent", "gunicorn.workers.geventlet")
 # These files' functions have no cleanup for the SystemExit of a worker.
 _SERVERS_FILES = tuple(
     os.path.dirname(package.__file__ or "") + os.sep  # noqa: PTH120
@@ -145,9 +142,6 @@ class Service(Engine):
         """The pid of a mold's helper, which only forks a worker."""
         self._reopen_listeners: Callable[[], object] = int
         self._asgi_requests = 0
-        self._routes: Routes | None = None
-        self._stalls: dict[tuple[str, str], list[int]] = {}
-        """The number and ns of this worker's, by kind and line; for OpenTelemetry."""
         self._noted = ""
         self._is_ready = False
         self._unraisable_hook = sys.unraisablehook
@@ -534,17 +528,6 @@ class Service(Engine):
         if self.options.gil or self.options.threads:
             watch_stalls(self.options.stalls, worker.log.warning, self._count_stall)
 
-    def _count_stall(self, kind: str, at: str, length_ns: int) -> None:
-        if self.options.metrics == OPENTELEMETRY:
-            place = (kind, at)
-            if place not in self._stalls and len(self._stalls) >= MOST_LABELS:
-                place = (OTHER, OTHER)
-            times, total_ns = self._stalls.get(place, (0, 0))
-            self._stalls[place] = [times + 1, total_ns + length_ns]
-        if self.board is not None:
-            with suppress(BoardBusy):
-                self.board.count_stall(kind, at, length_ns)
-
     def post_worker_init(self, worker: Any) -> None:
         """Watch a worker whose application is loaded, and serve the metrics."""
         self._add_metrics(worker)
@@ -602,8 +585,8 @@ class Service(Engine):
             return
         asgi = comes_from(type(worker), "uvicorn", OWN_ASGI) or is_asgi(application)
         where = self.options.metrics
-        if where is not None and is_known(type(worker)):
-            application = self._count_routes().around(application, asgi=asgi)
+        if where is not None:
+            application = self._by_route(worker, application, asgi=asgi)
         if where is not None and is_path(where) and self.board is not None:
             wrap: Any = metrics.asgi_middleware if asgi else metrics.wsgi_middleware
             application = wrap(application, where, self.render)
@@ -614,28 +597,31 @@ class Service(Engine):
             application = self._counted(rehearsed(application, self.kept, worker.log))
         setattr(worker, place, application)
 
+    def _by_route(self, worker: Any, application: Any, *, asgi: bool) -> Any:
+        """Return an application whose requests are counted by route, if this worker's can be."""
+        if is_known(type(worker)):
+            return self._count_routes().around(application, asgi=asgi)
+        if not asgi and comes_from(type(worker), *_OF_GREENLETS):
+            from cpythonplus.prefork._routes.greenlets import Greenlets
+
+            greenlets = Greenlets(self._count_routes())
+            greenlets.watch()
+            return greenlets.around(application)
+        self.log.warning(
+            "no metrics by route: it is not known how requests take turns in workers of class %s",
+            type(worker).__qualname__,
+        )
+        return application
+
     def _count_routes(self) -> Routes:
         """Begin to count the use of each route by this worker."""
-        from cpythonplus.prefork._routes.counting import Routes
         from cpythonplus.prefork._routes.pools import count_in_pools
 
-        routes = self._routes = Routes(thread_use(), self.options.stalls * 1_000_000)
+        routes = self.begin_routes()
+        routes.limit_ns = self.options.stalls * 1_000_000
         count_in_pools()
-        if self.options.metrics == OPENTELEMETRY:
-            from cpythonplus.prefork._routes.instruments import make_instruments
-
-            with Guard(self.log, "making OpenTelemetry's instruments", catch=Exception):
-                make_instruments(routes, gil_statistics, self._own_stalls)
+        self.make_instruments(routes)
         return routes
-
-    def _own_stalls(self) -> list[tuple[str, str, int, int]]:
-        stalls = list(self._stalls.items())
-        return [(kind, at, times, total_ns) for (kind, at), (times, total_ns) in stalls]
-
-    def _write_routes(self) -> None:
-        if self._routes is not None and self.board is not None:
-            with suppress(BoardBusy):
-                self._routes.give(self.board.count_routes)
 
     def _count_aiohttp(self, application: Any) -> Any:
         """Make an aiohttp application count its worker's requests, and serve the metrics."""
@@ -645,9 +631,9 @@ class Service(Engine):
         async def answer(request: Any, handler: Callable[[Any], Any]) -> Any:
             key = self._count_request(request.method, request.path)
             try:
-                if self._routes is None:
+                if self.routes is None:
                     return await handler(request)
-                return await self._routes.aiohttp(request, handler)
+                return await self.routes.aiohttp(request, handler)
             finally:
                 self._limits.end(key)
 
@@ -741,7 +727,7 @@ class Service(Engine):
         self._reopen_listeners()
         self._lingering.end()
         self._noted, self._asgi_requests = "", 0
-        self._slot = self._recycler = self._routes = None
+        self._slot = self._recycler = self.routes = None
         self._stalls = {}
         self._is_chosen = self._is_ready = self._look_failed = False
         self.signals = EarlySignals()
@@ -753,8 +739,7 @@ class Service(Engine):
         requests = self._requests(worker)
         if self._slot is not None and requests != self._slot.requests:
             self._slot.write(requests=requests)
-        if self.write_waits(now=now):
-            self._write_routes()
+        self.write_waits(now=now)
 
     def _requests(self, worker: Any) -> int:
         return max(int(worker.nr), self._asgi_requests, self._lingering.requests())

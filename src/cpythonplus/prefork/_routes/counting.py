@@ -3,7 +3,8 @@
 A request of WSGI runs in one thread, so its use is what the thread has used between its begin and
 its end. Requests of ASGI take turns in a thread: the use of each *step*, from one point where its
 coroutine goes on to the point where it waits again, is the request's. So are the functions that it
-gives to a pool of threads (`pools.py`). Other tasks and threads belong to no route.
+gives to a pool of threads (`pools.py`). Other tasks and threads belong to no route. Requests that
+greenlets serve: `greenlets.py`. The tasks of celery take the place of routes, by their names.
 
 Threads: numbers change between two points where the interpreter may switch, which is atomic with a
 GIL.
@@ -20,7 +21,7 @@ from cpythonplus._base.web.asgi import around_asgi
 from cpythonplus._base.web.routes import NO_ROUTE
 from cpythonplus._base.web.wsgi import around_wsgi
 from cpythonplus.prefork._board.board import RouteRow
-from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER
+from cpythonplus.prefork._board.counts import MOST_LABELS, OTHER, TASK
 
 Use = tuple[int, int, int, int, int]
 """A thread's use so far: ns with the GIL, waiting for it, of the processor; stalls; new bytes."""
@@ -33,9 +34,12 @@ class Routes:
     current: ContextVar["Request | None"] = ContextVar("cpythonplus.prefork.route", default=None)
     """The request that the running code belongs to."""
 
-    def __init__(self, use: Callable[[], Use], limit_ns: int) -> None:
-        """Use: of the calling thread. limit_ns: of a step that blocks its event loop; 0: none."""
-        self.use, self.limit_ns = use, limit_ns
+    def __init__(self, use: Callable[[], Use], limit_ns: int, *, tasks: bool = False) -> None:
+        """Count the use of routes, or of tasks.
+
+        use: of the calling thread. limit_ns: of a step that blocks its event loop; 0: none.
+        """
+        self.use, self.limit_ns, self.tasks = use, limit_ns, tasks
         self.rows: dict[str, list[int]] = {}
         """By name: the number of requests, and the sums as in Use."""
         self._taken: dict[str, list[int]] = {}
@@ -45,6 +49,10 @@ class Routes:
         if asgi:
             return around_asgi(application, partial(Request, self), Request.run)
         return around_wsgi(application, partial(ThreadRequest, self))
+
+    def begin_task(self, name: str) -> "Request":
+        """Begin a task that this thread runs from begin to end; call its `end()`."""
+        return ThreadRequest(self, f"{TASK} {name}")
 
     def count(self, name: str, requests: int, used: list[int]) -> None:
         """Add requests and their use."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
+from cpythonplus.prefork._board.counts import TASK
 from cpythonplus.prefork._routes.counting import Routes, labels
 
 _S = 1e-9
@@ -19,6 +20,7 @@ _OF_ROUTE = (
     ("stalls", "{stall}", "Times that others were blocked for long.", 1),
     ("new_memory", "By", "Pages of memory touched or copied for the first time.", 1),
 )
+_OF_TASK = (("runs", "{run}", "Runs that have ended.", 1), *_OF_ROUTE[1:])
 
 
 def make_instruments(
@@ -27,6 +29,8 @@ def make_instruments(
     stalls: Callable[[], Iterable[tuple[str, str, int, int]]],
 ) -> None:
     """Make the instruments; ImportError without opentelemetry-api.
+
+    Those of routes are named `cpythonplus.route.*`; `cpythonplus.task.*` if `routes` has tasks.
 
     waits: returns the number of waits for the GIL, and their ns. stalls: kind, line, number and ns
     of those so far.
@@ -39,11 +43,11 @@ def make_instruments(
             f"cpythonplus.{name}", callbacks=[lambda _: read()], unit=unit, description=text
         )
 
-    for place, (name, unit, text, scale) in enumerate(_OF_ROUTE):
+    for place, (name, unit, text, scale) in enumerate(_OF_TASK if routes.tasks else _OF_ROUTE):
         counter(
-            f"route.{name}",
+            f"task.{name}" if routes.tasks else f"route.{name}",
             unit,
-            f"{text} Of the requests of each route.",
+            f"{text} Of each task." if routes.tasks else f"{text} Of the requests of each route.",
             lambda place=place, scale=scale: [  # type: ignore[misc]
                 observed(row[place] * scale, _attributes(each))
                 for each, row in list(routes.rows.items())
@@ -67,4 +71,6 @@ def make_instruments(
 
 def _attributes(name: str) -> dict[str, str]:
     method, route = labels(name)
+    if method == TASK:
+        return {"celery.task_name": route}
     return {"http.request.method": method, "http.route": route}
