@@ -268,6 +268,12 @@ def test_many_are_the_same_row_whatever_their_number() -> None:
     assert growth["owners"] == [{**now, "halfway_bytes": 2000 << 10}]
 
 
+def test_the_sentence_has_the_way_to_what_grows_inside_entries() -> None:
+    row = {"name": "m.forms", "type": "dict", "amount_bytes": 9 << 20, "below": "[...]._abc_impl"}
+    text = report_text({"growth": {"seconds": 60.0, "owners": [row]}}, width=200)
+    assert "by 9 MiB; most of what it keeps is in [...]._abc_impl." in text
+
+
 def test_little_that_is_not_steady_has_no_sentence() -> None:
     text = report_text(steadily(("m.large", 50 << 20, 25 << 20), ("m.little", 90 << 10, 0)))
     assert "m.little (list) has grown" not in text

@@ -32,6 +32,8 @@ def told(found):
 
 
 KEPT = "temporary value of fetch()"
+# From 3.14 on the stack has the function __exit__ and the object; before that the bound method.
+OF_WITH = KEPT if sys.version_info >= (3, 14) else f"{KEPT}.__self__"
 
 
 @of_rss
@@ -41,7 +43,7 @@ KEPT = "temporary value of fetch()"
         ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
         ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
         ("{'texts': made(), 'done': pause()}", f"{KEPT} __main__.Texts 40001"),
-        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("with made(): pause()", f"{OF_WITH} __main__.Texts 40001"),
         ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
     ],
 )
@@ -78,7 +80,7 @@ told(found)
     [
         ("for text in made(): pause()", f"{KEPT} list_iterator 40001"),
         ("print(made(), pause())", f"{KEPT} __main__.Texts 40001"),
-        ("with made(): pause()", f"{KEPT}.__self__ __main__.Texts 40001"),
+        ("with made(): pause()", f"{OF_WITH} __main__.Texts 40001"),
         ("pause(made())", "given of pause()[...] __main__.Texts 40001"),
     ],
 )

@@ -422,6 +422,47 @@ class TestAmounts:
         assert line == "7"
 
     @of_rss
+    def test_garbage_classes_count_with_their_base(self) -> None:
+        """The metaclass says nothing, and a base that is garbage is another one each time."""
+        out = run_child(
+            """
+            import abc
+            import gc
+            from cpythonplus import memory
+
+            gc.disable()
+
+            class Form(abc.ABC):
+                pass
+
+            with memory.growth() as found:
+                for number in range(300):
+                    base = type(f"Base{number}", (Form,), {})
+                    type(f"Form{number}", (base,), {"data": [0] * 50})
+            row = found.result.owners[0]
+            print(row.name, row.type, row.entries, row.place.line)
+            """
+        ).out
+        assert out == "garbage: subclasses of __main__.Form garbage 299 8\n"
+
+    @of_rss
+    def test_a_class_counts_with_its_copy_of_the_docstring(self) -> None:
+        out = run_child(
+            """
+            from cpythonplus import memory
+
+            doc = "a word " * 3000
+            kept = []
+            with memory.growth() as found:
+                for _ in range(100):
+                    kept.append(type("Form", (), {"__doc__": doc}))
+            row = found.result.owners[0]
+            print(row.name, row.amount_bytes > 100 * len(doc))
+            """
+        ).out
+        assert out == "__main__.kept True\n"
+
+    @of_rss
     def test_references_that_c_code_does_not_give_up(self) -> None:
         out = run_child(
             """

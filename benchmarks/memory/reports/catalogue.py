@@ -14,6 +14,7 @@ class Report:
     exact: a pattern of what keeps or makes the memory, as the report's authors found it in the end.
     near: of what leads there: the package, or the class of what is kept.
     line: where C code keeps the memory, the line of Python that has it taken is as good.
+    packages: none if it is CPython itself that leaks.
     """
 
     name: str
@@ -53,6 +54,13 @@ REPORTS = (
         r"aiohttp|lru_cache|SystemRoute|middleware",
     ),
     Report(
+        "annotated_loggers",
+        "github/annotated-logger#83",
+        ("annotated-logger==1.2.4",),
+        r"logging\.Logger\.manager\.loggerDict",
+        r"annotated_logger|Logger",
+    ),
+    Report(
         "anyio_loops",
         "agronholm/anyio#1203",
         ("anyio==4.14.1",),
@@ -65,6 +73,27 @@ REPORTS = (
         ("asgiref==3.2.7",),
         r"\bactive\._context_refs",
         r"asgiref|\bLocal\b|_context_refs",
+    ),
+    Report(
+        "cattrs_converters",
+        "python-attrs/cattrs#290",
+        ("cattrs==22.1.0",),
+        r"linecache\.cache",
+        r"cattrs|linecache",
+    ),
+    Report(
+        "croniter_expressions",
+        "pallets-eco/croniter#195",
+        ("croniter==6.0.0",),
+        r"croniter\.croniter\.EXPRESSIONS",
+        r"croniter",
+    ),
+    Report(
+        "dateparser_settings",
+        "scrapinghub/dateparser#1140",
+        ("dateparser==1.1.6",),
+        r"dateparser\.languages\.dictionary\.Dictionary\._(sorted|split|match)\w+_cache",
+        r"dateparser",
     ),
     Report(
         "hiredis_maps",
@@ -125,7 +154,7 @@ REPORTS = (
         "aio-libs/multidict#1232",
         ("multidict==6.6.3",),
         r"x (str|multidict\S*\.istr) \((nothing on the heap refers|held by C code)",
-        r"\bi?str\b|multidict",
+        r"\bi?str\b|multidict|C code uses them",
         r"multidict_\w+\.py:\d+",
     ),
     Report(
@@ -135,6 +164,13 @@ REPORTS = (
         r"x numpy\.ndarray \((nothing on the heap refers|held by C code)|from numpy, called at",
         r"ndarray|numpy",
         r"numpy_out\.py:\d+",
+    ),
+    Report(
+        "openapi_validator",
+        "python-openapi/openapi-spec-validator#523",
+        ("openapi-spec-validator==0.8.5",),
+        r"SpecValidator\.iter_errors",
+        r"openapi_spec_validator|SpecValidator|lru_cache",
     ),
     Report(
         "opentelemetry_engines",
@@ -155,6 +191,22 @@ REPORTS = (
         r"\((nothing on the heap refers|held by C code)|from pandas, called at",
         r"pandas",
         r"pandas/io/json/_json\.py:\d+|pandas_json\.py:\d+",
+    ),
+    Report(
+        "picologging_exceptions",
+        "microsoft/picologging#155",
+        ("picologging==0.9.1",),
+        r"x str \((nothing on the heap refers|held by C code)|from picologging, called at",
+        r"\bstr\b|picologging",
+        r"picologging_exceptions\.py:\d+",
+    ),
+    Report(
+        "pillow_arrow",
+        "python-pillow/Pillow#8950",
+        ("pillow==11.2.1",),
+        r"from PIL, called at",
+        r"PIL|of the C heap, .* is C code's",
+        r"PIL/Image\.py:\d+|pillow_arrow\.py:\d+",
     ),
     Report(
         "posthog_clients",
@@ -187,12 +239,34 @@ REPORTS = (
         r"pydantic/main\.py:\d+|pydantic_iterable\.py:\d+",
     ),
     Report(
+        "pydantic_models",
+        "pydantic/pydantic#11100",
+        ("pydantic==2.10.3",),
+        r"\.models \(dict\) .*_abc_impl",
+        r"_abc_impl|pydantic_models\.models|ModelMetaclass",
+    ),
+    Report(
         "redis_parser",
         "redis/redis-py#2693",
         ("redis==4.5.4", "hiredis==2.2.2"),
         r"(HiredisParser|BaseParser)\.parse_error\(\)",
         r"HiredisParser|hiredis|redis",
         r"redis/asyncio/connection\.py:\d+",
+    ),
+    Report(
+        "scipy_minimize",
+        "scipy/scipy#20768",
+        ("scipy==1.13.0", "numpy==1.26.4"),
+        r"garbage: scipy\.optimize\.\S*ScalarFunction",
+        r"scipy|ScalarFunction",
+    ),
+    Report(
+        "ssl_sessions",
+        "python/cpython#116810",
+        (),
+        r"from lib(ssl|crypto), called at",
+        r"libcrypto|libssl|of the C heap, .* is C code's",
+        r"\bssl\.py:\d+",
     ),
     Report(
         "ujson_write",

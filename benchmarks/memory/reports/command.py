@@ -109,7 +109,7 @@ def table(results: dict[str, Any]) -> str:
         best = "doctor" if row["doctor"]["verdict"] == "exact" else "native"
         cells = [
             f"[{report.report}]({report.url})",
-            packages,
+            packages or f"CPython {results['python']}",
             *(_verdict(row, name) for name in tools),
             row[best]["said"].replace("|", "\\|"),
         ]

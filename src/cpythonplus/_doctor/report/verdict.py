@@ -321,6 +321,8 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
             has_more = size(row, "entries") > size(row, "entries_before")
             where += _LOST if has_more and remedy != _INTERNED else ""
             where += _taken(native, more)
+        below = words(row, "below")
+        where += f"; most of what it keeps is in {below}" if below else ""
         yield Statement(
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",

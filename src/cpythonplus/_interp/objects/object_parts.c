@@ -159,6 +159,17 @@ list_table_bytes(const PyListObject *list)
     return list->allocated > 0 ? list->allocated * WORD : 0;
 }
 
+/* The bytes of a class's own copy of its docstring, which __sizeof__ leaves out. */
+static Py_ssize_t
+doc_bytes(PyObject *op)
+{
+    PyTypeObject *type = PyType_Check(op) ? (PyTypeObject *)op : NULL;
+    bool has_copy =
+        type != NULL && PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) && type->tp_doc != NULL;
+
+    return has_copy ? (Py_ssize_t)strlen(type->tp_doc) + 1 : 0;
+}
+
 struct plus_parts
 plus_parts_of(const struct plus_measuring *how, PyObject *op)
 {
@@ -187,6 +198,7 @@ plus_parts_of(const struct plus_measuring *how, PyObject *op)
         break;
     case PLUS_TOLD:
         parts.object = plus_object_bytes(op);
+        parts.values = doc_bytes(op);
         break;
     }
     if (how->inline_values) {

@@ -311,7 +311,7 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         if not _begins_thread(row)
     ]
     rows += [
-        _together(row, "garbage", f"garbage: {row['name']}{'()' if row['line'] else ''}")
+        _together(row, "garbage", f"garbage: {row['in']} {_called(row)}".replace("  ", " "))
         for row in found["unreached"]
     ]
     rows += [
@@ -371,12 +371,15 @@ def _refers(how: str) -> str:
     return how if how in _EXECUTED else f"{how} with"
 
 
+def _called(row: dict[str, Any]) -> str:
+    return f"{row['name']}()" if row["line"] else str(row["name"])
+
+
 def _held_name(row: dict[str, Any]) -> str:
     """Return `2 x method Client.close(), by atexit.register()`, `9 x tuple with app.Session`."""
-    name = f"{row['name']}()" if row["line"] else row["name"]
     how = _refers(row["in"])
     by = f", {'by' if row['by'].endswith(')') else 'as'} {row['by']}" if row["by"] else ""
-    return f"{row['count']:,} x {how} {name}{by}".replace("  ", " ")
+    return f"{row['count']:,} x {how} {_called(row)}{by}".replace("  ", " ")
 
 
 def _together(row: dict[str, Any], kind: str, name: str) -> Owner:

@@ -7,6 +7,9 @@
 
 /* Objects begin at multiples of 8, so an object's address plus one of these distances is a key that no object has. */
 enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_TUPLE, OF_CELL, OF_PARTIAL, OF_LEFT };
+enum {
+    OF_SUBCLASSES = OF_FRAMES
+}; /* frames have the key of a code object, subclasses that of a class */
 
 static const void *
 key_of(const void *object, int distance)
@@ -51,6 +54,22 @@ count_frames(const struct plus_reach *owners, struct plus_record_table *table)
     return status;
 }
 
+/* Returns the nearest base of a garbage class that is not garbage: classes that a function makes again and again differ
+ * in names, and their metaclass says nothing.  NULL: there is none but `object`. */
+static PyObject *
+kept_base_of(const struct plus_reach *owners, PyObject *op)
+{
+    PyTypeObject *base = PyType_Check(op) ? ((PyTypeObject *)op)->tp_base : NULL;
+    uint32_t node;
+
+    while (base != NULL &&
+           (node = plus_heap_graph_node(owners->graph, (PyObject *)base)) != PLUS_NO_NODE &&
+           owners->anchor[node] == PLUS_GARBAGE) {
+        base = base->tp_base;
+    }
+    return base == &PyBaseObject_Type ? NULL : (PyObject *)base;
+}
+
 static int
 count_unreached(const struct plus_reach *owners, struct plus_record_table *table)
 {
@@ -61,7 +80,13 @@ count_unreached(const struct plus_reach *owners, struct plus_record_table *table
         uint32_t node = graph->roots.nodes[i];
         PyObject *op = graph->objects[node];
         PyObject *of = PyFunction_Check(op) ? PyFunction_GET_CODE(op) : (PyObject *)Py_TYPE(op);
-        status = count_node(owners, node, get(table, of, OF_UNREACHED));
+        PyObject *base = kept_base_of(owners, op);
+        struct plus_together *row =
+            base != NULL ? get(table, base, OF_SUBCLASSES) : get(table, of, OF_UNREACHED);
+        status = count_node(owners, node, row);
+        if (status == 0 && base != NULL) {
+            row->in = "subclasses of";
+        }
     }
     return status;
 }

@@ -6,8 +6,8 @@
 #include "../../_heap/reach.h"
 
 enum plus_together_kind {
-    PLUS_TOGETHER_FRAMES,    /* frames of one function */
-    PLUS_TOGETHER_UNREACHED, /* garbage: functions of one code object, objects of one class */
+    PLUS_TOGETHER_FRAMES, /* frames of one function */
+    PLUS_TOGETHER_UNREACHED, /* garbage: functions of one code object, objects of one class, classes of one base */
     PLUS_TOGETHER_HELD, /* objects that C code holds: by the code that they execute, or by class */
     PLUS_TOGETHER_LEFT, /* objects that no walk has met: by class */
     PLUS_TOGETHER_KINDS,
@@ -16,7 +16,8 @@ enum plus_together_kind {
 struct plus_together {
     const void *key; /* an address that no object has; a later look makes an equal key */
     PyObject *of;    /* a code object, or a class */
-    const char *in; /* "method", "tuple" ...: how the object that C code holds refers to `of`; "" */
+    const char *
+        in; /* "method", "tuple" ...: how the object that C code holds refers to `of`; "subclasses of"; "" */
     const char *by; /* the call that gave all of them to the interpreter; "" */
     bool has_names; /* each is named by its thread */
     uint64_t bytes, objects;
