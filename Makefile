@@ -84,7 +84,7 @@ sanitize: ## the tests under the address and undefined sanitizers, C programs un
 	exit $$status
 
 .PHONY: sanitize-free-threaded
-sanitize-free-threaded: ## tests/threads with TSan in the interpreter, too: TSAN_PYTHON=... (tools/free_threaded.sh)
+sanitize-free-threaded: ## tests of threads and gil with TSan in the interpreter, too: TSAN_PYTHON=... (tools/free_threaded.sh)
 	@$(in_env) --variant tsan --group test -- tools/sanitize.sh free_threaded $(TSAN_PYTHON) $(workers) $(PYTEST_ARGS)
 
 .PHONY: test-lies

@@ -67,7 +67,8 @@ AT_ONCE = 2
 _ENABLED = """
 import sys
 from cpythonplus import gil, threads
-sys.exit(0 if gil.active() and threads.patched() else 'not everything is enabled')
+has_gil = "t" not in sys.abiflags
+sys.exit(0 if gil.active() is has_gil and threads.patched() else 'not everything is enabled')
 """
 
 # Most tests start their children with -E or -I, which are plain Python then, also under `run`.

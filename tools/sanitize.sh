@@ -4,7 +4,7 @@
 #   sanitize.sh address [PYTEST_ARG...]   the rooms' tests against an ASan + UBSan build of the wheel
 #   sanitize.sh thread                    the C test programs, built with TSan
 #   sanitize.sh programs                  only builds those
-#   sanitize.sh free_threaded PYTHON [PYTEST_ARG...]  tests/threads, extension and PYTHON built with TSan
+#   sanitize.sh free_threaded PYTHON [PYTEST_ARG...]  tests/threads and tests/gil, extension and PYTHON built with TSan
 #
 # The thread sanitizer takes the extension only where the interpreter itself is built with it (tools/free_threaded.sh
 # --tsan): else it would see none of the interpreter's locking and report every hand-over as a race. Such an interpreter
@@ -69,7 +69,8 @@ thread() {
         $wrapper python -m pytest tests/test_c_programs.py
 }
 
-# The interpreter's own races are those that CPython's list names, and those without a frame of ours.
+# The interpreter's own races are those that CPython's list names, and those without a frame of ours. The walk through
+# the lock's model calls no C.
 free_threaded() {
     local lists folder=$CPYTHONPLUS_BUILD_DIR/tsan-reports wrapper status=0 python=$1 real
     shift
@@ -85,7 +86,8 @@ free_threaded() {
     # shellcheck disable=SC2086 # the wrapper is a command with options
     TSAN_OPTIONS="suppressions=$folder/suppressions log_path=$folder/report exitcode=0 handle_segv=0" \
     CPYTHONPLUS_SANITIZER=thread \
-        $wrapper python -m pytest -o faulthandler_timeout=1800 -m 'not slow' tests/threads "$@" || status=$?
+        $wrapper python -m pytest -o faulthandler_timeout=1800 -m 'not slow' tests/threads tests/gil \
+        --ignore tests/threads/test_model_lock.py "$@" || status=$?
     # A report is ours if one of the two accesses is: the first frame below its line.
     cat "$folder"/report.* 2>/dev/null | awk '
         /^WARNING: ThreadSanitizer/ { all++; counted = 0 }

@@ -235,6 +235,7 @@ def test_more_key_sets_than_are_remembered() -> None:
     assert sys.getsizeof(next(memory.share_keys([often]))) < sys.getsizeof(often)
 
 
+@needs_gil
 def test_a_finalizer_that_comes_back() -> None:
     """On 3.11 the collector runs whenever a container is made, and whatever it finds."""
     run_child(

@@ -18,7 +18,7 @@ def test_a_failure_does_not_keep_a_server_from_forking(
 
     monkeypatch.setattr(Budget, "prepare", lambda _, **__: fail())
     caplog.set_level(logging.WARNING)
-    parent = Engine(Options(warm_up=fail))  # type: ignore[arg-type]
+    parent = Engine(Options(warm_up=fail, immortal=False, fill_pools=False))  # type: ignore[arg-type]
     assert parent.before_fork() is None
     assert parent.before_fork() is None
     # The warm-up is not tried again, preparing is.

@@ -407,7 +407,7 @@ def test_a_warm_up_that_fails_is_told_in_one_line_and_the_fork_goes_on() -> None
         def warm_up():
             calls.append(1)
             raise LookupError("no such page")
-        prefork.install(warm_up=warm_up)
+        prefork.install(warm_up=warm_up, immortal=False, fill_pools=False)
         for _ in range(2):
             pid = os.fork()
             if pid == 0:
@@ -481,7 +481,7 @@ def test_children_of_multiprocessing_end_in_their_own_way() -> None:
         TELL
         + dedent("""
         import multiprocessing
-        prefork.install()
+        prefork.install(immortal=False, fill_pools=False)
         def work():
             tell("working")
             threading.Thread(target=tell, args=("thread done",)).start()

@@ -46,6 +46,8 @@ def ended_well(server: Server) -> None:
 )
 def test_max_requests_drops_no_request(tmp_path: Path, kind: tuple[str, bool]) -> None:
     worker_class, keep_alive = kind
+    if worker_class.startswith("uvicorn"):
+        pytest.importorskip("uvicorn_worker", reason="uvicorn-worker is not installed")
     words = ("--worker-class", worker_class, "--max-requests", "20", "--keep-alive", "30")
     app = APP if worker_class[0] in "sg" else ASGI_APP
     with running(tmp_path, *WORKERS, *words, app=app) as server:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import run_child
+from tests.support import FREE_THREADED, run_child
 
-IMMORTAL = sys.version_info >= (3, 12)
+IMMORTAL = sys.version_info >= (3, 12) and not FREE_THREADED
 
 # A module of its own: functions of __main__ would be imported once more by the fork server.
 CATALOGUE = """
@@ -83,7 +83,6 @@ def _path(folder: Path) -> str:
     return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(folder)]))
 
 
-@pytest.mark.needs_gil
 def test_a_forked_pool_is_prepared_once(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,
@@ -209,7 +208,6 @@ def test_the_fork_server_is_prepared_after_what_it_preloads(tmp_path: Path) -> N
     assert all(each["warm"] and each["gil"] and each["native_locks"] for each in answer)
 
 
-@pytest.mark.needs_gil
 def test_the_fork_server_with_a_list_of_ones_own(tmp_path: Path) -> None:
     """Not the last one of the list: what comes later is prepared before the first fork."""
     answer, _ = run(
@@ -319,7 +317,6 @@ def test_other_forks_are_left_alone(tmp_path: Path) -> None:
     assert "prepared: " not in err
 
 
-@pytest.mark.needs_gil
 def test_a_warm_up_that_fails_is_told_and_the_pool_works(tmp_path: Path) -> None:
     answer, err = run(
         tmp_path,

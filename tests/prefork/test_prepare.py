@@ -84,6 +84,7 @@ def test_what_is_new_is_added_by_the_next_call() -> None:
     """)
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(not HAS_IMMORTAL, reason="objects can be immortal from 3.12 on")
 def test_strings_are_what_the_interpreter_asserts() -> None:
     """The import reads code, whose names it interns: some of them have been strings of the heap."""
@@ -141,6 +142,7 @@ def test_free_blocks_are_filled_once() -> None:
     )
 
 
+@pytest.mark.needs_gil
 @pytest.mark.skipif(SANITIZED, reason="the sanitizer's allocator has no gaps to see")
 def test_small_gaps_of_the_c_heap_are_filled_too() -> None:
     """C libraries ask for small blocks: between shared ones each would make a page private."""

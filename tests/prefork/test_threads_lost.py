@@ -239,7 +239,7 @@ def test_openmps_threads_are_ended_before_the_fork(openmp: str) -> None:
     for _ in range(2):
         assert computing.compute(1000) == 499500
         log = Log()
-        parent = Engine(Options(gil=False))
+        parent = Engine(Options(gil=False, immortal=False, fill_pools=False))
         parent.log = log
         parent.before_fork()
         assert _native_threads.threads_of() == []

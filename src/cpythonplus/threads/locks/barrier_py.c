@@ -34,13 +34,14 @@ enum barrier_state {
     BROKEN = -2,
 };
 
-/* All fields are guarded by the condition's lock, except those that the properties read. */
+/* The condition's lock guards all fields.  The properties read the atomic ones without it. */
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
     PyObject *action, *timeout;
-    Py_ssize_t parties, count;
-    int state;
-    uint32_t generation; /* of the process in which the visitors came */
+    Py_ssize_t parties;
+    _Atomic Py_ssize_t count;
+    _Atomic int state;
+    _Atomic uint32_t generation; /* of the process in which the visitors came */
     struct visitor *visitors;
     PyObject *dict, *weakrefs;
 } barrier_object;

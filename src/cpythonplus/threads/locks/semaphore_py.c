@@ -16,8 +16,8 @@
 
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
-    Py_ssize_t value;   /* under the condition's lock */
-    Py_ssize_t initial; /* of a BoundedSemaphore, else -1 */
+    _Atomic Py_ssize_t value; /* written under the condition's lock; repr() reads it without */
+    Py_ssize_t initial;       /* of a BoundedSemaphore, else -1 */
     PyObject *dict, *weakrefs;
 } semaphore_object;
 
@@ -25,6 +25,19 @@ static inline semaphore_object *
 semaphore(PyObject *op)
 {
     return (semaphore_object *)op;
+}
+
+static inline Py_ssize_t
+permits(const semaphore_object *self)
+{
+    return atomic_load_explicit(&self->value, memory_order_relaxed);
+}
+
+/* Called with the condition's lock held, and so no locked instruction is needed. */
+static inline void
+add_permits(semaphore_object *self, Py_ssize_t count)
+{
+    atomic_store_explicit(&self->value, permits(self) + count, memory_order_relaxed);
 }
 
 static int
@@ -63,7 +76,7 @@ release_permits(semaphore_object *self, Py_ssize_t count)
     if (plus_waitq_length(&self->cond->queue) > 0 && grant_permit(self)) {
         count--;
     }
-    self->value += count;
+    add_permits(self, count);
     if (count > 0) {
         plus_condition_notify(self->cond, count > UINT32_MAX ? UINT32_MAX : (uint32_t)count);
     }
@@ -84,7 +97,7 @@ wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
         case PLUS_WAIT_GRANTED:
             return 2;
         case PLUS_WAIT_TIMED_OUT:
-            if (self->value == 0) {
+            if (permits(self) == 0) {
                 return 0;
             }
             break;
@@ -93,8 +106,8 @@ wait_for_permit(semaphore_object *self, uint64_t deadline_ns)
         case PLUS_WAIT_WOKEN:
             break;
         }
-    } while (self->value == 0);
-    self->value--;
+    } while (permits(self) == 0);
+    add_permits(self, -1);
     return 1;
 }
 
@@ -107,8 +120,8 @@ acquire(semaphore_object *self, uint64_t deadline_ns)
     if (check_initialised(self) < 0 || plus_condition_enter(self->cond) < 0) {
         return -1;
     }
-    if (self->value > 0) {
-        self->value--;
+    if (permits(self) > 0) {
+        add_permits(self, -1);
     }
     else {
         acquired = deadline_ns == 0 ? 0 : wait_for_permit(self, deadline_ns);
@@ -153,8 +166,8 @@ release(semaphore_object *self, Py_ssize_t count)
     if (check_initialised(self) < 0 || plus_condition_enter(self->cond) < 0) {
         return -1;
     }
-    bool too_many = self->initial >= 0 && self->value > self->initial - count;
-    if (!too_many && self->value > PY_SSIZE_T_MAX - count) {
+    bool too_many = self->initial >= 0 && permits(self) > self->initial - count;
+    if (!too_many && permits(self) > PY_SSIZE_T_MAX - count) {
         plus_condition_leave(self->cond);
         PyErr_SetString(PyExc_OverflowError, "semaphore value is too large");
         return -1;
@@ -226,8 +239,8 @@ semaphore_repr(PyObject *op)
 {
     const semaphore_object *self = semaphore(op);
 
-    return self->initial < 0 ? plus_repr_with(op, "value=%zd", self->value, 0)
-                             : plus_repr_with(op, "value=%zd/%zd", self->value, self->initial);
+    return self->initial < 0 ? plus_repr_with(op, "value=%zd", permits(self), 0)
+                             : plus_repr_with(op, "value=%zd/%zd", permits(self), self->initial);
 }
 
 static const struct plus_signature init_signature = PLUS_SIGNATURE("Semaphore", 0, "value");
@@ -266,7 +279,7 @@ initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounde
             Py_DECREF(made);
         }
     }
-    self->value = value;
+    atomic_store_explicit(&self->value, value, memory_order_relaxed);
     self->initial = bounded ? value : -1;
     return 0;
 }
