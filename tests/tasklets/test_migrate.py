@@ -1,7 +1,10 @@
 """The command that lists what a program uses of eventlet and gevent."""
 
 import io
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -175,3 +178,40 @@ def test_folders_and_statuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as end:
         main([str(tmp_path / "nowhere")])
     assert end.value.code == 2
+
+
+def test_what_cannot_be_read_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "deep.py").write_text("x = " + "-" * 100_000 + "1\n")
+    (tmp_path / "encoded.py").write_text("# coding: rot13\nvzcbeg trirag\n")
+    (tmp_path / "used.py").write_text("import gevent\ngevent.spawn('\\d')\n")
+    os.mkfifo(tmp_path / "pipe.py")
+    names = ["deep.py", "encoded.py", "pipe.py", "used.py"]
+    assert main([str(tmp_path / name) for name in names]) == 1
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert [Path(line.partition(":")[0]).name for line in lines] == names
+    assert [": not read: " in line for line in lines] == [True, True, True, False]
+    assert last.startswith("1 uses in 1 files")
+    with pytest.raises(SystemExit) as end:
+        main(["a" * 5000])
+    assert end.value.code == 2
+
+
+def test_names_and_outputs_of_any_kind(tmp_path: Path) -> None:
+    (tmp_path / os.fsdecode(b"\xff\n.py")).write_text("import gevent\ngevent.spawn(f)\n")
+    command = [sys.executable, "-m", "cpythonplus.tasklets.migrate", str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (1, "")
+    assert said.stdout.startswith(f"{tmp_path}/\\udcff\\n.py:2: gevent.spawn: ")
+    with Path("/dev/full").open("w") as full:
+        said = subprocess.run(command, stdout=full, stderr=-1, text=True, check=False)
+    assert (said.returncode, said.stderr) == (
+        2,
+        "migrate: standard output: No space left on device\n",
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    said = subprocess.run(command, stdout=writer, stderr=-1, text=True, check=False)
+    os.close(writer)
+    assert (said.returncode, said.stderr) == (1, "")

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -91,9 +92,11 @@ class _Finder(ast.NodeVisitor):
             self.uses.add(Use(line, name, advice(name)))
 
 
-def python_uses(source: str) -> list[Use]:
-    """Return the uses in Python source, by lines; SyntaxError if it cannot be read."""
-    tree = ast.parse(source)
+def python_uses(source: str | bytes) -> list[Use]:
+    """Return the uses in Python source, by lines; raises what ast.parse() raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tree = ast.parse(source)
     finder = _Finder()
     for node in ast.walk(tree):  # a function may use what the module imports below it
         if isinstance(node, (ast.Import, ast.ImportFrom)):
