@@ -232,19 +232,16 @@ end_change(void)
  * fork
  */
 
-/* The mutex that the fork locked.  Guarded by the registry's lock, which the fork holds throughout. */
-static pthread_mutex_t *forks_mutex;
+/* The mutex that this thread's fork has locked; the registry's own hook runs inside of that. */
+static _Thread_local pthread_mutex_t *forks_mutex;
 
 static void
 before_fork(void)
 {
-    pthread_mutex_t *mutex = the_gil.mutex;
-
-    if (mutex != NULL) {
-        pthread_mutex_lock(mutex);
+    forks_mutex = the_gil.mutex;
+    if (forks_mutex != NULL) {
+        pthread_mutex_lock(forks_mutex);
     }
-    plus_threads_atfork_prepare();
-    forks_mutex = mutex;
 }
 
 static void
@@ -258,10 +255,7 @@ unlock(pthread_mutex_t *mutex)
 static void
 after_fork_parent(void)
 {
-    pthread_mutex_t *mutex = forks_mutex;
-
-    plus_threads_atfork_parent();
-    unlock(mutex);
+    unlock(forks_mutex);
 }
 
 /* Runs in a child.  If another thread of the parent was half way through a change, undo the installation. */
@@ -289,7 +283,6 @@ abandon_change(void)
 static void
 after_fork_child(void)
 {
-    plus_threads_atfork_child();
     plus_sched_atfork_child();
     unlock(forks_mutex);
     abandon_change();

@@ -13,11 +13,13 @@
  * Locks: the registry's lock is taken inside the GIL's mutex or without it; no lock is taken inside it.  A thread that
  * ends takes it without the mutex.
  *
- * fork: the forking thread holds the lock, and initialises it again in the child, where its record is the only one.
+ * fork: the forking thread holds the lock, and initialises it again in the child, where its record is the only one.  The
+ * hooks are registered before those of control.c, which take the GIL's mutex, and so run inside of them.
  */
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include "../../_base/process/fork.h"
 #include "../../_base/process/identity.h"
 #include "../../_base/rank.h"
 #include "kernel_slice.h"
@@ -102,13 +104,33 @@ thread_exits(void *record)
     free(thread);
 }
 
+/* The other threads' records are leaked on purpose: they are a few hundred bytes each, and freeing
+ * them would write to pages that parent and child share. */
+static void
+after_fork_child(void)
+{
+    pthread_mutex_init(&registry_lock, NULL);
+    plus_rank_given(PLUS_RANK_REGISTRY);
+    memset(registry, 0, sizeof(registry));
+    atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
+    if (plus_thread_own != NULL) {
+        plus_thread_own->registry_next = NULL;
+        plus_thread_own->registry_prev = NULL;
+        *bucket_of(plus_thread_own->serial) = plus_thread_own;
+        plus_thread_own->native_id = (pid_t)syscall(SYS_gettid);
+    }
+    note_single();
+}
+
+static const struct plus_fork_hooks fork_hooks = {lock_registry, unlock_registry, after_fork_child};
+
 int
 plus_threads_init(void)
 {
     int error = exit_key_made ? 0 : pthread_key_create(&exit_key, thread_exits);
 
     exit_key_made = error == 0;
-    return -error;
+    return error == 0 ? plus_fork_register(&fork_hooks) : -error;
 }
 
 void
@@ -200,34 +222,4 @@ plus_threads_visit_one(uint64_t serial, void (*visit)(struct plus_thread *, void
         visit(thread, argument);
     }
     unlock_registry();
-}
-
-void
-plus_threads_atfork_prepare(void)
-{
-    lock_registry();
-}
-
-void
-plus_threads_atfork_parent(void)
-{
-    unlock_registry();
-}
-
-/* The other threads' records are leaked on purpose: they are a few hundred bytes each, and freeing
- * them would write to pages that parent and child share. */
-void
-plus_threads_atfork_child(void)
-{
-    pthread_mutex_init(&registry_lock, NULL);
-    plus_rank_given(PLUS_RANK_REGISTRY);
-    memset(registry, 0, sizeof(registry));
-    atomic_store(&registry_size, plus_thread_own != NULL ? 1u : 0u);
-    if (plus_thread_own != NULL) {
-        plus_thread_own->registry_next = NULL;
-        plus_thread_own->registry_prev = NULL;
-        *bucket_of(plus_thread_own->serial) = plus_thread_own;
-        plus_thread_own->native_id = (pid_t)syscall(SYS_gettid);
-    }
-    note_single();
 }

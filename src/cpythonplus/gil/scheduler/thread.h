@@ -2,7 +2,7 @@
  *
  * Locks: the GIL's own mutex may be held while the registry's lock is taken, never the other way round.
  *
- * fork: plus_threads_atfork_*; in the child only the calling thread's record is left.
+ * fork: in the child only the calling thread's record is left.
  */
 #pragma once
 
@@ -141,13 +141,6 @@ plus_threads_visit(void (*visit)(struct plus_thread *thread, void *argument), vo
 void
 plus_threads_on_exit(void (*callback)(struct plus_thread *thread));
 
-/* Makes the thread-specific key.  Returns 0 or -errno.  Idempotent; called with the GIL held. */
+/* Makes the thread-specific key, and registers what a fork needs.  Returns 0 or -errno.  Idempotent; called with the GIL held. */
 int
 plus_threads_init(void);
-
-void
-plus_threads_atfork_prepare(void);
-void
-plus_threads_atfork_parent(void);
-void
-plus_threads_atfork_child(void);
