@@ -240,3 +240,87 @@ locks.unpatch()
 thread.join()
 assert threading.enumerate() == [threading.main_thread()] == [threading.current_thread()]
 """)
+
+
+HANDLES = """
+import signal
+def handler(number, frame):
+    log.append(getcurrent() is getmain())
+    sys.exit(3)
+assert signal.signal(signal.SIGTERM, handler) is signal.SIG_DFL
+assert signal.getsignal(signal.SIGTERM) is handler
+def body():
+    started.set()
+    {wait}
+    os._exit(4)  # the thread has gone on, and main has not ended
+started = threading.Event()
+thread = threading.Thread(target=body, daemon=True)
+try:
+    thread.start()
+    started.wait()
+    thread.join()
+except SystemExit as error:
+    assert error.code == 3 and threading.current_thread() is threading.main_thread()
+    assert thread.is_alive()
+    print(log)
+    raise
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "is_main"),
+    [
+        ("schedule(); os.kill(os.getpid(), 15); schedule(); time.sleep(60)", False),
+        ("schedule(); os.kill(os.getpid(), 15)\n    while True: pass", False),
+        ("signal.signal(14, handler); signal.setitimer(0, 0.1); time.sleep(60)", None),
+        ("signal.signal(14, handler); signal.setitimer(0, 0.1); threading.Event().wait()", None),
+    ],
+    ids=["waits", "computes", "sleeps", "waits for ever"],
+)
+def test_what_a_signals_handler_raises_comes_to_main(wait: str, is_main: bool | None) -> None:
+    told = run_child(PRELUDE + HANDLES.format(wait=wait), timeout=60, status=3).out.strip()
+    assert told in ([f"[{is_main}]"] if is_main is not None else ["[True]", "[False]"])
+
+
+def test_an_interrupt_comes_to_main_too() -> None:
+    child("""
+import signal
+assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+assert signal.signal.__code__.co_filename != signal.__file__
+def body():
+    schedule()
+    signal.raise_signal(signal.SIGINT)
+    log.append("goes on")
+thread = threading.Thread(target=body)
+try:
+    thread.start()
+    thread.join()
+except KeyboardInterrupt:
+    log.append("interrupted")
+thread.join()
+assert log == ["interrupted", "goes on"], log
+locks.unpatch()
+for each in (signal.signal, signal.getsignal):
+    assert each.__code__.co_filename == signal.__file__
+""")
+
+
+def test_a_handler_in_a_child_whose_only_thread_has_forked() -> None:
+    child("""
+import signal
+def handler(number, frame):
+    raise TimeoutError
+signal.signal(signal.SIGALRM, handler)
+def body():
+    if pid := os.fork():
+        log.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        return
+    try:
+        signal.raise_signal(signal.SIGALRM)
+    except TimeoutError:
+        os._exit(5)
+thread = threading.Thread(target=body)
+thread.start()
+thread.join()
+assert log == [5], log
+""")

@@ -54,7 +54,7 @@ class _Locks(Replacer):
                     self.change(namespace, name, ours)
 
     def is_stock(self, value: object) -> bool:
-        return getattr(value, "__module__", None) in threads_patching.STOCK_HOMES
+        return getattr(value, "__module__", None) in {*threads_patching.STOCK_HOMES, "signal"}
 
     def further(self) -> "Pairs":
         pairs: list[tuple[object, object]] = [
@@ -136,6 +136,8 @@ def patch(*, local: bool = True, threads: bool = False) -> None:
         from cpythonplus.tasklets.locks import _threads as tasklet_threads
 
         replacements["threading"] |= tasklet_threads.REPLACEMENTS
+        replacements["signal"] = tasklet_threads.SIGNAL_REPLACEMENTS
+        tasklet_threads.wrap_handlers()
     _replacer.start(replacements)
 
 
@@ -150,6 +152,7 @@ def unpatch() -> None:
         from cpythonplus.tasklets.locks import _threads as tasklet_threads
 
         tasklet_threads.stay_known()
+    _replacer.replacements.pop("signal", None)
     stays = threads_patching.NAMES["threading"]
     for name in _replacer.replacements["threading"].keys() - set(stays):
         del _replacer.replacements["threading"][name]

@@ -7,9 +7,12 @@ Thread object that was made before starts a real thread.
 
 import _thread
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
 from typing import Any
 
 from cpythonplus._base.replacing import original
@@ -105,6 +108,63 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+
+# ---- signals ------------------------------------------------------------------------------------
+
+_stock_signal: Any = signal.signal
+_stock_getsignal: Any = signal.getsignal
+
+
+class _InMain:
+    """A signal's handler whose exceptions go to the main tasklet, as to the main thread.
+
+    It runs in the tasklet that has its turn, and would end that one.
+    """
+
+    def __init__(self, handler: Callable[[int, object], object]) -> None:
+        self.handler = handler
+
+    def __call__(self, number: int, frame: object) -> None:
+        main = getmain()
+        try:
+            self.handler(number, frame)
+        except BaseException as error:
+            me = getcurrent()
+            if me in {main, _forked_by} or me not in _idents:
+                raise
+            main.throw(type(error), error, error.__traceback__, pending=True)
+            with suppress(RuntimeError):  # while the whole thread waits, main comes next
+                main.run()
+
+
+def _of_everybody(handler: object) -> object:
+    return handler.handler if isinstance(handler, _InMain) else handler
+
+
+@wraps(_stock_signal)
+def _signal(signalnum: int, handler: Any) -> object:  # noqa: ANN401  # any, as signal.signal
+    if callable(handler):
+        handler = _InMain(handler)
+    return _of_everybody(_stock_signal(signalnum, handler))
+
+
+@wraps(_stock_getsignal)
+def _getsignal(signalnum: int) -> object:
+    return _of_everybody(_stock_getsignal(signalnum))
+
+
+SIGNAL_REPLACEMENTS: dict[str, object] = {"signal": _signal, "getsignal": _getsignal}
+
+
+def wrap_handlers() -> None:
+    """Have the handlers that exist raise in the main tasklet."""
+    if threading.current_thread() is not threading.main_thread():
+        return  # only that one may set handlers
+    for number in signal.valid_signals():
+        handler = _stock_getsignal(number)
+        if callable(handler) and not isinstance(handler, _InMain):
+            _stock_signal(number, _InMain(handler))
 
 
 def stay_known() -> None:
