@@ -190,7 +190,7 @@ class TestCollection:
         assert log == ["ended"]
 
     def test_it_gets_one_exit_at_each_collection(self) -> None:
-        """What its `finally` waits for may come; only a later collection finds that it cannot."""
+        """Its `finally` may get what it waits for; a later collection finds that it cannot."""
         log: Log = []
 
         def body(ring: Log, it: channel) -> None:

@@ -381,7 +381,7 @@ class Engine:
     def begin_routes(self, *, tasks: bool = False) -> Routes:
         """Begin to count the use by the routes, or by the tasks, of this process.
 
-        Of a parent that has served nothing the workers inherit it.
+        The workers inherit it from a parent that has served nothing.
         """
         from cpythonplus.prefork._routes.counting import Routes
 
