@@ -43,7 +43,8 @@
 
 /* A probe that takes longer has met an interpreter that works differently.  A loaded machine or a container's quota
  * can keep its thread from running for some seconds. */
-#define PROBE_LIMIT_NS (10 * PLUS_NS_PER_S)
+#define PROBE_WAIT_NS (100 * PLUS_NS_PER_MS)
+#define PROBE_WAITS 100
 
 /* All variables below are written with the GIL held. */
 static struct plus_gil the_gil; /* mutex NULL: not found yet */
@@ -141,15 +142,16 @@ run_probe(struct plus_own_thread *self)
     plus_hooks_watch(NULL);
 }
 
-/* With the GIL held.  Returns true once *word has reached `value`. */
+/* Returns true once *word has reached `value`; false after PROBE_WAITS time-outs.  One long time-out would be over at once
+ * for a machine that stood still for as long. */
 static bool
 await_word(_Atomic uint32_t *word, uint32_t value)
 {
-    uint64_t limit = plus_now_ns() + PROBE_LIMIT_NS;
     uint32_t seen;
 
-    while ((seen = atomic_load(word)) < value) {
-        if (plus_futex_wait(word, seen, limit) == PLUS_FUTEX_TIMED_OUT) {
+    for (int waits = 0; (seen = atomic_load(word)) < value;) {
+        waits += plus_futex_wait(word, seen, plus_now_ns() + PROBE_WAIT_NS) == PLUS_FUTEX_TIMED_OUT;
+        if (waits == PROBE_WAITS) {
             return false;
         }
     }
