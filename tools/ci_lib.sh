@@ -79,8 +79,8 @@ local_pythons() {
     done
 }
 
-# since_base [ARGUMENT]... -- PATH...: what `git diff --name-only` says of the files there, since $CI_BASE, by default since the
-# last commit that is six hours older than HEAD: a day of work or less.
+# since_base [ARGUMENT]... -- PATH...: what `git diff --name-only` says of the files there, since $CI_BASE, by default
+# since the last commit that is six hours older than HEAD: a day of work or less.
 since_base() {
     local base=${CI_BASE-}
     [ -n "$base" ] || base=$(git rev-list -1 --before="@$(($(git log -1 --format=%ct) - 21600))" HEAD)
@@ -90,7 +90,8 @@ since_base() {
 # The rooms whose C has changed, and not only moved.
 changed_rooms() {
     since_base -M90% --diff-filter=AM -- 'src/cpythonplus/*.[ch]' 'tests/*.[ch]' |
-        sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' | { grep -E '^[a-z]+$' || true; } | sort -u
+        sed -E 's#^src/cpythonplus/_?([a-z]+)/.*#\1#; s#^tests/([a-z]+)/.*#\1#' |
+        { grep -E '^[a-z]+$' || true; } | sort -u
 }
 
 # has_changed FOLDER

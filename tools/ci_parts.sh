@@ -60,15 +60,15 @@ tests() {
     run_tests "$name" at "$place" "$name" "$inside" env "${@:3}" make test PYTHON="$python"
 }
 
-# free_threaded FOLDER VERSION: the same without a GIL, on an interpreter that is built there once. `make nightly` has it;
-# no slot, until its time is known.
+# free_threaded FOLDER VERSION: the same without a GIL, on an interpreter that is built there once. `make nightly` has
+# it; no slot, until its time is known.
 free_threaded() {
     step "python$2t" limited tools/debian_folder.sh "$1" run tools/free_threaded.sh "$2" || return 0
     tests "$1" "python$2t"
 }
 
-# all_tests PLACE PYTHON: the slow ones too, but those of the other distribution, `sites`, where it did not change. In sid
-# they open the doctor's page in a browser and use servers: nothing that these need may be missing there.
+# all_tests PLACE PYTHON: the slow ones too, but those of the other distribution, `sites`, where it did not change. In
+# sid they open the doctor's page in a browser and use servers: nothing that these need may be missing there.
 all_tests() {
     local place=$1 python name needed=() arguments=
     python=$(find_python "$place" "$2") || return 0

@@ -135,11 +135,11 @@ class Guard:
         finally:
             self.inside -= 1
 
-    def is_alive(self) -> bool:
-        """Whether what it is in may still go on."""
+    def is_skipped(self) -> bool:
+        """Whether it has not left its `try`, and what it is in does not go on."""
         owner = self.owner()
         alive = owner.is_alive() if isinstance(owner, threading.Thread) else owner and owner.alive
-        return bool(alive)
+        return self.inside > 0 and not alive
 
 
 class Line:
@@ -214,16 +214,18 @@ class Line:
                 self.wrong.append(("others", "the collector does not run"))
                 os.write(2, f"{self.trail}".encode())
             return
-        for _ in range(3):  # one that waits in its `finally` is ended again by a later collection
-            if not any(each.inside > 0 and not each.is_alive() for each in self.guards):
-                break
-            gc.collect()
         # run_for() stops one at any instruction, also of the guard's own `finally`.
-        guards = self.guards if "run_for" not in " ".join(self.trail) else []
-        for guard in guards:
-            if guard.inside > 0 and not guard.is_alive():
-                self.wrong.append(("skipped finallys", f"{guard.call} is {guard.inside} deep"))
+        guards = [] if any("run_for" in call for call in self.trail) else list(self.guards)
         self.guards.clear()
+        for _ in range(3):  # one that waits in its `finally` is ended again by a later collection
+            guards = [each for each in guards if each.is_skipped()]
+            if guards:
+                gc.collect()
+        self.wrong += [
+            ("skipped finallys", f"{each.call} is {each.inside} deep")
+            for each in guards
+            if each.is_skipped()
+        ]
 
     # ---- bodies with a `finally`
 

@@ -22,6 +22,10 @@ def start(*functions):
     for each in threads:
         each.start()
     return threads
+
+def runs():
+    while True:
+        time.sleep(0.01)
 """
 
 
@@ -490,9 +494,6 @@ _stuck(
     lock = RLock()  #: made
     def takes():
         lock.acquire()
-    def runs():
-        while True:
-            time.sleep(0.01)
     start(takes)[0].join()
     start(runs)
     with lock:  #: waits
@@ -512,9 +513,6 @@ _stuck(
         with lock:
             taken.set()
             time.sleep(60)
-    def runs():
-        while True:
-            time.sleep(0.01)
     start(takes)
     taken.wait()
     child = os.fork()
@@ -536,9 +534,6 @@ _stuck(
     class Hook:
         def on_collection(self, phase, info):
             lock.acquire()  #: waits
-    def runs():
-        while True:
-            time.sleep(0.01)
     start(runs)
     lock.acquire()
     gc.callbacks.append(Hook().on_collection)

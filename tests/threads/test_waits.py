@@ -20,6 +20,7 @@ threads.patch()
 import _thread, json, os, time
 def look():
     {look}
+threads.waits()  # it is imported now, not beside the program's imports
 _thread.start_new_thread(look, ())
 os.register_at_fork(after_in_child=lambda: _thread.start_new_thread(look, ()))
 exec(compile({source!r}, "program", "exec"), {{"__name__": "program"}})

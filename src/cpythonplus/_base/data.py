@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 
+if "typing" in sys.modules:
+    # @dataclass looks there for it, and fails while another thread imports it: this one waits.
+    import typing  # noqa: F401
 TYPE_CHECKING = False  # as in typing, whose import would add to the examined memory
 if TYPE_CHECKING:
     from types import FrameType

@@ -142,8 +142,8 @@ run_probe(struct plus_own_thread *self)
     plus_hooks_watch(NULL);
 }
 
-/* Returns true once *word has reached `value`; false after PROBE_WAITS time-outs.  One long time-out would be over at once
- * for a machine that stood still for as long. */
+/* Returns true once *word has reached `value`; false after PROBE_WAITS time-outs.  One long time-out would be over at
+ * once for a machine that stood still for as long. */
 static bool
 await_word(_Atomic uint32_t *word, uint32_t value)
 {

@@ -141,6 +141,7 @@ plus_threads_visit(void (*visit)(struct plus_thread *thread, void *argument), vo
 void
 plus_threads_on_exit(void (*callback)(struct plus_thread *thread));
 
-/* Makes the thread-specific key, and registers what a fork needs.  Returns 0 or -errno.  Idempotent; called with the GIL held. */
+/* Makes the thread-specific key, and registers what a fork needs.  Returns 0 or -errno.  Idempotent; called with the
+ * GIL held. */
 int
 plus_threads_init(void);

@@ -7,9 +7,8 @@
 
 /* Objects begin at multiples of 8, so an object's address plus one of these distances is a key that no object has. */
 enum { OF_FRAMES = 1, OF_UNREACHED, OF_HELD, OF_TUPLE, OF_CELL, OF_PARTIAL, OF_LEFT };
-enum {
-    OF_SUBCLASSES = OF_FRAMES
-}; /* frames have the key of a code object, subclasses that of a class */
+/* Frames have the key of a code object, subclasses that of a class: both may have the same distance. */
+enum { OF_SUBCLASSES = OF_FRAMES };
 
 static const void *
 key_of(const void *object, int distance)

@@ -13,13 +13,16 @@ enum plus_together_kind {
     PLUS_TOGETHER_KINDS,
 };
 
+/* key: an address that no object has; a later look makes an equal key.
+ * of: a code object, or a class.
+ * in: how the object that C code holds refers to `of`, as "method" or "tuple"; "subclasses of"; "".
+ * by: the call that gave all of them to the interpreter; "".
+ * has_names: each is named by its thread. */
 struct plus_together {
-    const void *key; /* an address that no object has; a later look makes an equal key */
-    PyObject *of;    /* a code object, or a class */
-    const char *
-        in; /* "method", "tuple" ...: how the object that C code holds refers to `of`; "subclasses of"; "" */
-    const char *by; /* the call that gave all of them to the interpreter; "" */
-    bool has_names; /* each is named by its thread */
+    const void *key;
+    PyObject *of;
+    const char *in, *by;
+    bool has_names;
     uint64_t bytes, objects;
     uint32_t count;
 };

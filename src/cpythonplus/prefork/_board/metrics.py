@@ -125,15 +125,11 @@ def render(board: Board, *, master_pid: int) -> str:
     rows = board.routes()
     # Workers have either tasks or requests.
     tasks = any(row.method == TASK for row in rows)
-    for name, text, value in _OF_TASK if tasks else ():
-        samples = [({"task": row.route}, value(row)) for row in rows]
-        add(f"task_{name}_total", f"{text} Of each task.", samples)
-    for name, text, value in () if tasks else _OF_ROUTE:
-        samples = [
-            ({"http_request_method": row.method, "http_route": row.route}, value(row))
-            for row in rows
-        ]
-        add(f"route_{name}_total", f"{text} Of the requests of each route.", samples)
+    kind, metrics = ("task", _OF_TASK) if tasks else ("route", _OF_ROUTE)
+    of_each = "Of each task." if tasks else "Of the requests of each route."
+    for name, text, value in metrics:
+        samples = [(_named(row), value(row)) for row in rows]
+        add(f"{kind}_{name}_total", f"{text} {of_each}", samples)
     return "\n".join(lines) + "\n"
 
 
@@ -147,6 +143,13 @@ def _read(pid: int) -> ProcessMemory | None:
         return process_memory(pid)
     except (OSError, RuntimeError):  # gone, another user's, or a kernel without the file
         return None
+
+
+def _named(row: RouteRow) -> dict[str, str]:
+    """Return the labels of a row of the table of routes, which has the tasks too."""
+    if row.method == TASK:
+        return {"task": row.route}
+    return {"http_request_method": row.method, "http_route": row.route}
 
 
 def _labels(labels: Mapping[str, str]) -> str:
