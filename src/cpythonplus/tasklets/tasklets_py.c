@@ -573,6 +573,10 @@ static PyMethodDef tasklets_methods[] = {
                 "A number that no other tasklet and no other thread has now."),
     PLUS_METHOD("tasklets_has_scheduler", tasklets_has_scheduler, METH_NOARGS, "$module, /",
                 "Whether the calling thread has used tasklets; it gets no scheduler by asking."),
+    PLUS_METHOD(
+        "tasklets_lock_waits", plus_task_lock_waits, METH_NOARGS, "$module, /",
+        "(tasklet, lock, address of the tasklet that holds it or 0, ns) of each tasklet that\n"
+        "waits for a lock without a time-out."),
     PLUS_METHOD("tasklets_lock_for_imports", plus_task_lock_for_imports, METH_O, "$module, kind, /",
                 "A Lock or RLock for importlib: run() waits while another thread imports."),
     PLUS_METHOD("tasklets_abandon", tasklets_abandon, METH_O, "$module, tasklet, /",

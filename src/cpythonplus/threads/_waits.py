@@ -23,6 +23,8 @@ from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.stacks import outwards
 from cpythonplus.gil._control import free_threaded
 
+conditions: set[type] = {_native.Condition}
+"""Types whose `with` holds their `_lock`; the tasklets' is added when it is looked for."""
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
@@ -154,15 +156,41 @@ def _look() -> Waits:
         if (ident != own or ident in names)
         and not names.get(ident, "").startswith(_THREADS_OF_OURS)
     }
-    found = _found(stacks, threads)
-    for ident in [*found]:
-        _complete(found[ident], ident, stacks)
-    stuck = _stuck(found, stacks.keys(), others=others or bool(_signal_handlers()))
     named = {ident: names.get(ident) or f"thread {ident:#x}" for ident in stacks}
+    return _told(_found(stacks, threads), stacks, named, others=others or bool(_signal_handlers()))
+
+
+def waits_for_locks(
+    held: dict[int, tuple[object, int, int]],
+    stacks: dict[int, list[FrameType]],
+    names: dict[int, str],
+) -> Waits:
+    """Return the same for tasklets, say, that wait for locks without a time-out.
+
+    held: the lock, who holds it, and since when, in ns.  stacks: the frames, innermost first.  All
+    by ident.
+    """
+    found = {
+        ident: _Found(lock, "acquire", waited_ns, timed=False, owners=(owner,))
+        for ident, (lock, owner, waited_ns) in held.items()
+    }
+    return _told(found, stacks, names, others=True)
+
+
+def _told(
+    found: dict[int, _Found],
+    stacks: dict[int, list[FrameType]],
+    names: dict[int, str],
+    *,
+    others: bool,
+) -> Waits:
+    for ident, each in found.items():
+        _complete(each, ident, stacks)
+    stuck = _stuck(found, stacks.keys(), others=others)
     return Waits(
-        tuple(_wait(ident, each, stacks, named, found) for ident, each in found.items()),
+        tuple(_wait(ident, each, stacks, names, found) for ident, each in found.items()),
         tuple(_deadlocks(stuck)),
-        named,
+        names,
     )
 
 
@@ -284,7 +312,7 @@ def _guards(operand: object, lock: object) -> bool:
     """Whether this is the lock, the condition over it, or a method of one of them."""
     if type(operand) in (BuiltinMethodType, MethodType):
         operand = operand.__self__  # type: ignore[attr-defined]
-    if type(operand) is _native.Condition:
+    if type(operand) in conditions:
         operand = operand._lock  # type: ignore[attr-defined]  # noqa: SLF001
     return operand is lock
 
@@ -489,7 +517,10 @@ def _made_at(what: object) -> Place | None:
     for name in ("_cond", "mutex", "_lock"):
         if type(what).__module__ in ("threading", "queue"):
             what = getattr(what, name, what)
-    raw = _native.threads_line_of(what)
+    if type(what) in (_native.tasklets_Lock, _native.tasklets_RLock):
+        raw = what.made_at  # type: ignore[attr-defined]
+    else:
+        raw = _native.threads_line_of(what)
     return None if raw is None else Place(*raw)
 
 
@@ -500,7 +531,11 @@ def _own_line(frames: list[FrameType]) -> Place:
 
 def is_own(frame: FrameType) -> bool:
     """Whether it is of neither the standard library nor this package."""
-    file = frame.f_code.co_filename
+    return is_own_file(frame.f_code.co_filename)
+
+
+def is_own_file(file: str) -> bool:
+    """Whether it is of neither the standard library nor this package."""
     return not file.startswith(("<frozen", _PACKAGE)) and (
         not file.startswith(_LIBRARY) or "-packages" in file
     )

@@ -12,34 +12,34 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _HEADINGS: Final = {
-    "cycle": "Deadlock: {count} threads, each waits for the next, the last for the first",
-    "itself": "Deadlock: a thread waits for a lock that it holds itself",
-    "ended": "Deadlock: a thread waits for an RLock whose owner has ended without releasing it",
-    "all": "Deadlock: {count} threads wait, and no thread is left that could end it",
+    "cycle": "Deadlock: {count} {of}s, each waits for the next, the last for the first",
+    "itself": "Deadlock: a {of} waits for a lock that it holds itself",
+    "ended": "Deadlock: a {of} waits for an RLock whose owner has ended without releasing it",
+    "all": "Deadlock: {count} {of}s wait, and no {of} is left that could end it",
 }
 _THREADS: Final = {"tasklets": "other threads: none of its tasklets can run"}
 
 
-def deadlock_lines(found: Part) -> list[str]:
+def deadlock_lines(found: Part, *, of: str = "thread") -> list[str]:
     """Return the deadlocks, both lines of each wait in them; empty if there is none.
 
-    found: `Waits.as_json()`.
+    found: `Waits.as_json()`.  of: what waits.
     """
-    return [line for each in entries(found, "deadlocks") for line in _lines(each, found)]
+    return [line for each in entries(found, "deadlocks") for line in _lines(each, found, of)]
 
 
-def _lines(deadlock: Part, found: Part) -> Iterator[str]:
+def _lines(deadlock: Part, found: Part, of: str) -> Iterator[str]:
     waits = {size(each, "ident"): each for each in entries(found, "waits")}
     members, behind = (
         [waits[ident] for ident in _idents(deadlock, name) if ident in waits]
         for name in ("threads", "behind")
     )
-    heading = _HEADINGS.get(words(deadlock, "kind"), "Deadlock: {count} threads")
-    yield f"{heading.format(count=len(members))}:"
+    heading = _HEADINGS.get(words(deadlock, "kind"), "Deadlock: {count} {of}s")
+    yield f"{heading.format(count=len(members), of=of)}:"
     for each in members:
         yield from _of_one(each, found)
     if behind:
-        yield "threads that wait for one of these:"
+        yield f"{of}s that wait for one of these:"
         for each in behind:
             yield from _of_one(each, found)
 

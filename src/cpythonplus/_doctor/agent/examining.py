@@ -92,17 +92,22 @@ def _attribute(thread: object, name: str) -> object:
 
 
 def deadlock() -> Json:
-    """Return which threads and tasklets wait, and the deadlocks of threads."""
+    """Return which threads and tasklets wait, and the deadlocks."""
     from cpythonplus.threads import waits
 
     found: Json = waits().as_json()
     if "cpythonplus.tasklets" in sys.modules:
+        from cpythonplus.tasklets.locks import _deadlocks as deadlocks
+
+        found["among_tasklets"] = deadlocks.waits().as_json()
         found["tasklets"] = [*_waiting_tasklets()]
     return found
 
 
 def _waiting_tasklets() -> Iterator[Json]:
     from cpythonplus.tasklets._dump import reporting
+    from cpythonplus.tasklets.locks._deadlocks import name_of
+    from cpythonplus.threads._waits import is_own_file
 
     for thread in reporting.taken(reporting.OTHERS):
         for each in thread.tasklets:
@@ -111,10 +116,14 @@ def _waiting_tasklets() -> Iterator[Json]:
             made_at = None if each.channel is None else each.channel.made_at
             yield {
                 "thread": thread.name or f"thread {thread.native_id}",
-                "function": each.function or "main",
+                "function": name_of(each.address) or each.function or "main",
                 "state": each.state,
                 "waited_ns": each.waited_ns,
-                "at": plain(each.stack[-1]),
+                "at": plain(
+                    next(
+                        (at for at in reversed(each.stack) if is_own_file(at.file)), each.stack[-1]
+                    )
+                ),
                 "made_at": plain(made_at),
                 "more": each.more,
             }

@@ -10,7 +10,9 @@ from cpythonplus.threads._waits_text import deadlock_lines, wait_lines
 
 def deadlock_layout(found: Part, top: int) -> Layout:
     """Return the deadlocks, then the longest of the other waits."""
-    lines = deadlock_lines(found) or ["no deadlock"]
+    lines = deadlock_lines(found)
+    lines += deadlock_lines(inside(found, "among_tasklets"), of="tasklet")
+    lines = lines or ["no deadlock"]
     if others := wait_lines(found, top):
         lines += ["other threads that wait:", *others]
     if entries(found, "tasklets"):

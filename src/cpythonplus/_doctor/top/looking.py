@@ -325,10 +325,11 @@ class Process:
         )
 
     def _deadlocks(self) -> list[list[str]]:
-        answer = self.answers.get(_WAITS, {})
-        names = inside(answer, "names")
+        of_threads = self.answers.get(_WAITS, {})
         return [
             [words(names, str(ident)) or str(ident) for ident in _whole_numbers(row, "threads")]
+            for answer in (of_threads, inside(of_threads, "among_tasklets"))
+            for names in [inside(answer, "names")]
             for row in entries(answer, "deadlocks")
         ]
 

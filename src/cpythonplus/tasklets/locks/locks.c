@@ -48,8 +48,7 @@ plus_task_lock_try_slowly(struct plus_task_lock *lock)
     }
     struct plus_tasklet *owner = disown(lock);
 
-    lock->locked = true;
-    lock->thread = plus_identity();
+    plus_task_lock_hold(lock);
     Py_XDECREF(owner);
     return true;
 }
@@ -79,7 +78,7 @@ plus_task_lock_pass_on(struct plus_task_lock *lock)
         lock->locked = true;
         lock->hand_over = false;
         lock->hand_overs++;
-        lock->heir = first;
+        lock->holder = lock->heir = first;
         lock->heir_generation = plus_fork_generation;
         lock->thread = here ? plus_identity() : 0;
         plus_unpark(first);
@@ -170,7 +169,7 @@ try_it(void *argument)
         return false;
     }
     lock->heir = NULL;
-    lock->thread = plus_identity();
+    plus_task_lock_hold(lock);
     return true;
 }
 

@@ -18,6 +18,7 @@ struct plus_task_lock {
     struct plus_channel queue; /* the waiters; its PyObject head is that of the lock */
     uint64_t thread; /* identity of the owner's thread; 0 while on its way to another thread */
     struct plus_tasklet *owner; /* of an RLock; strong */
+    const void *holder; /* the tasklet that took it, NULL in a thread without; only compared */
     struct plus_tasklet
         *heir;           /* was handed the lock and has not run since; borrowed, only compared */
     unsigned long count; /* acquisitions of an RLock */
@@ -29,6 +30,14 @@ struct plus_task_lock {
     bool imports;   /* of importlib: see is_imported_elsewhere() */
 };
 
+static inline void
+plus_task_lock_hold(struct plus_task_lock *lock)
+{
+    lock->locked = true;
+    lock->thread = plus_identity();
+    lock->holder = plus_scheduler_own != NULL ? plus_scheduler_own->running : NULL;
+}
+
 /* Takes the lock if it is free or left behind by a fork. */
 bool
 plus_task_lock_try_slowly(struct plus_task_lock *lock);
@@ -37,8 +46,7 @@ static inline bool
 plus_task_lock_try(struct plus_task_lock *lock)
 {
     if (__builtin_expect(!lock->locked, 1)) {
-        lock->locked = true;
-        lock->thread = plus_identity();
+        plus_task_lock_hold(lock);
         return true;
     }
     return plus_task_lock_try_slowly(lock);
@@ -91,3 +99,8 @@ extern PyTypeObject plus_task_lock_type, plus_task_rlock_type;
 /* Makes a Lock or RLock for importlib. */
 PyObject *
 plus_task_lock_for_imports(PyObject *module, PyObject *type);
+
+/* Returns (tasklet, lock, address of the tasklet that holds it or 0, ns) of each tasklet that waits for a lock without a
+ * time-out. */
+PyObject *
+plus_task_lock_waits(PyObject *module, PyObject *ignored);
