@@ -20,6 +20,7 @@ from types import BuiltinMethodType, CodeType, FrameType, FunctionType, MethodTy
 from cpythonplus import _native
 from cpythonplus._base.data import Data, Place, place_of
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.modules import imported
 from cpythonplus._base.stacks import outwards
 from cpythonplus.gil._control import free_threaded
 
@@ -222,7 +223,7 @@ def _joined(
     frames: list[FrameType], idents: dict[int, int], stacks: Iterable[int]
 ) -> _Found | None:
     """Return the wait for the end of a thread, or of all at the program's end."""
-    threading = sys.modules.get("threading")
+    threading = imported("threading")
     if threading is None or frames[0].f_code.co_filename != threading.__file__:
         return None
     for frame in frames[:2]:
@@ -549,7 +550,7 @@ def _native_ident() -> int:
 
 def _known_threads() -> dict[int, object]:
     """Return the threads that `threading` knows, without waiting for a lock of it."""
-    active: object = getattr(sys.modules.get("threading"), "_active", None)
+    active: object = getattr(imported("threading"), "_active", None)
     return active.copy() if isinstance(active, dict) else {}
 
 

@@ -13,6 +13,7 @@ from types import CodeType, CoroutineType
 
 from cpythonplus._base.data import plain
 from cpythonplus._base.errors import UnsupportedPlatform
+from cpythonplus._base.modules import imported
 from cpythonplus._base.proc import resident_bytes
 from cpythonplus._doctor.agent.finding import children_of, command_of, started_s
 from cpythonplus._doctor.questions import EXAMINATIONS, asked, taken
@@ -52,7 +53,7 @@ def exceptions() -> Json:
 
 def threads() -> Json:
     """Return the Python threads, each with the line that it executes."""
-    threading = sys.modules.get("threading")
+    threading = imported("threading")
     known: dict[int, object] = {} if threading is None else {**threading._active}  # noqa: SLF001
     own = import_module("_thread").get_ident()
     rows: list[Json] = []

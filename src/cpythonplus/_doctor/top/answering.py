@@ -13,6 +13,7 @@ from _thread import get_ident
 from types import CodeType, FrameType
 
 from cpythonplus import _native
+from cpythonplus._base.modules import imported
 from cpythonplus._doctor.agent.examining import thread_name
 
 Json = dict[str, object]
@@ -32,7 +33,7 @@ def top() -> Json:
     waits, [ns, waits of at most so many ns, ...]]. stalls: those of the last minute, by their line.
     """
     own = get_ident()
-    threading = sys.modules.get("threading")
+    threading = imported("threading")
     known = {} if threading is None else threading._active  # noqa: SLF001
     numbers: dict[CodeType, int] = {}
     rows: list[tuple[object, ...]] = []
@@ -57,7 +58,7 @@ def top() -> Json:
 
 def _stalls() -> list[Json]:
     """Return the places with the longest stalls in sum; none if stalls are not recorded."""
-    recording = sys.modules.get("cpythonplus.gil._stalls")
+    recording = imported("cpythonplus.gil._stalls")
     rows = recording.lately(_MINUTE_S)[:_MOST_STALLS] if recording else []
     return [
         {

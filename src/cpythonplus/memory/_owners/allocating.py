@@ -13,6 +13,7 @@ from types import MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 
 from cpythonplus._base.data import Place
+from cpythonplus._base.modules import imported
 from cpythonplus.memory._owners.spelling import LIBRARIES, Step
 
 _MOST: Final = 64
@@ -31,7 +32,7 @@ def allocated_at(steps: Sequence[Step], entries: int, before: int) -> Place:
     The result has no file if the line is unknown: tracemalloc is off or was off when the parts were
     made, or no name leads to the object.
     """
-    tracemalloc = sys.modules.get("tracemalloc")
+    tracemalloc = imported("tracemalloc")
     if tracemalloc is None or not tracemalloc.is_tracing():
         return Place()
     owner = _reached(steps)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Final
 
+from cpythonplus._base.modules import imported
 from cpythonplus._base.proc import read_bytes
 
 # Not pathlib: it interns each part of a path, and each descriptor's number would be a new one.
@@ -111,7 +112,7 @@ def _peer(remote: str) -> str:
 
 def thread_kinds() -> dict[str, int]:
     """Return the threads that Python has started by the function that they began with."""
-    threading = sys.modules.get("threading")
+    threading = imported("threading")
     counts: Counter[str] = Counter()
     for thread in [] if threading is None else threading.enumerate():
         target = getattr(thread, "_target", None)

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
+from cpythonplus._base.modules import imported
 from cpythonplus._base.proc import resident_bytes
 from cpythonplus._interp import walk_losses
 from cpythonplus.memory._owners.allocating import allocated_at
@@ -298,9 +299,9 @@ def _tracing_bytes() -> int:
     tracemalloc tells about half: it omits malloc's overhead on 24 bytes, and the traces of 16 bytes
     each.
     """
-    tracemalloc = sys.modules.get("tracemalloc")
+    tracemalloc = imported("tracemalloc")
     is_tracing = tracemalloc is not None and tracemalloc.is_tracing()
-    return 2 * int(tracemalloc.get_tracemalloc_memory()) if is_tracing else 0  # type: ignore[union-attr]
+    return 2 * int(tracemalloc.get_tracemalloc_memory()) if is_tracing else 0
 
 
 def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cpythonplus import _native
+from cpythonplus._base.modules import imported
 from cpythonplus.memory._resident.smaps import Mapping
 from cpythonplus.memory._resident.snapshot import main_heap, walk
 
@@ -215,7 +216,7 @@ def _usual_stack_bytes() -> int:
 
 def _thread_tops() -> list[int]:
     """Return the ends of the stacks of Python's threads but the main one, by address."""
-    threading = sys.modules.get("threading")
+    threading = imported("threading")
     if threading is None:
         return []
     idents = set(sys._current_frames())  # noqa: SLF001  # documented for debuggers

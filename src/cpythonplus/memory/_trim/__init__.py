@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpythonplus import _native
+from cpythonplus._base.modules import imported
 from cpythonplus.memory._examined import Examined
 
 __all__ = ["TrimStep", "Trimmed", "trim"]
@@ -133,7 +134,7 @@ def _clear_caches() -> str:
 def _clear_modules() -> str:
     cleared = []
     for name, function in (("re", "purge"), ("linecache", "clearcache")):
-        module = sys.modules.get(name)
+        module = imported(name)
         if module is not None:
             getattr(module, function)()
             cleared.append(name)

@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from cpythonplus._base.modules import imported
 from cpythonplus.prefork._fork.preparing import instances_of
 from cpythonplus.prefork._guarding import Guard
 
@@ -213,8 +214,8 @@ def _djangos() -> Iterable[Any]:
     Django may be imported without being used (by Sentry, for example).  As long as it is not
     configured no connection can be open, and asking for them would raise.
     """
-    database: Any = sys.modules.get("django.db")
-    conf: Any = sys.modules.get("django.conf")
+    database: Any = imported("django.db")
+    conf: Any = imported("django.conf")
     if database is None or conf is None or not conf.settings.configured:
         return ()
     try:
@@ -229,7 +230,7 @@ def reconnect_logs(log: Any) -> None:  # noqa: ANN401  # what a Guard has
     Not in the parent, where a line that is logged before the fork would open it again.  From
     logging's own list: the handlers are frozen by now.
     """
-    handlers: Any = sys.modules.get("logging.handlers")
+    handlers: Any = imported("logging.handlers")
     with Guard(log, "connecting the log again", catch=Exception):
         for reference in getattr(logging, "_handlerList", ()) if handlers is not None else ():
             handler = reference()

@@ -13,12 +13,12 @@ When the whole server stops, workers do not wait: they stop as these servers do.
 
 import asyncio
 import functools
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from cpythonplus._base.modules import imported
 from cpythonplus.prefork._warming.aiohttp import forget_loop
 
 _CLOSE = (b"connection", b"close")
@@ -47,10 +47,10 @@ class Lingering:
         if self._is_in_place:
             return
         self._is_in_place = True
-        uvicorn: Any = sys.modules.get("uvicorn.server")
+        uvicorn: Any = imported("uvicorn.server")
         if uvicorn is not None:
             uvicorn.Server.shutdown = self._before(uvicorn.Server.shutdown, _close_uvicorn)
-        aiohttp: Any = sys.modules.get("aiohttp.web_runner")
+        aiohttp: Any = imported("aiohttp.web_runner")
         if aiohttp is not None:
             aiohttp.BaseRunner.setup = self._noted(aiohttp.BaseRunner.setup)
             aiohttp.BaseRunner.cleanup = self._before(aiohttp.BaseRunner.cleanup, _close_aiohttp)
