@@ -28,6 +28,7 @@ import logging
 import os
 import platform
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -155,6 +156,9 @@ class Line:
             for each, line in spec["lines"].items()
             if self.kind == "tracing" or not any(word in each + line for word in STARTS)
         ]
+        # A time-out stops a tasklet at any instruction, also of a guard's own `finally`.
+        stops = re.compile(r"\brun(_for)?\(\d")
+        self.stopping = {each for each, line in spec["lines"].items() if stops.search(line)}
         self.counts: Counter[str] = Counter()
         self.wrong: list[tuple[str, str]] = []
         self.guards: list[Guard] = []
@@ -214,8 +218,7 @@ class Line:
                 self.wrong.append(("others", "the collector does not run"))
                 os.write(2, f"{self.trail}".encode())
             return
-        # run_for() stops one at any instruction, also of the guard's own `finally`.
-        guards = [] if any("run_for" in call for call in self.trail) else list(self.guards)
+        guards = [] if self.stopping.intersection(self.trail) else list(self.guards)
         self.guards.clear()
         for _ in range(3):  # one that waits in its `finally` is ended again by a later collection
             guards = [each for each in guards if each.is_skipped()]
