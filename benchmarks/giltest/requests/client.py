@@ -26,7 +26,8 @@ from benchmarks.giltest.requests import protocol
 SEED = 10_752
 """One with which in all cases the requests need 30 % of a core, give or take 1 % of that.
 
-With two hundred requests, others are off by 10 %, and a queue is very sensitive to its load.
+At 1 ms it is 3 %. With two hundred requests, others are off by 10 %, and a queue is very sensitive
+to its load.
 """
 
 LEAD_NS = 10_000_000

@@ -1,7 +1,11 @@
-"""Requests that compute 0.3 to 50 ms each, in an open loop, beside 0, 1, 2 and 8 CPU threads."""
+"""Requests that compute 0.3 to 50 ms each, in an open loop, beside 0, 1, 2 and 8 CPU threads.
+
+Beside a CPU-bound process there is no GIL to wait for: what cores and kernel give, the floor.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,12 +43,15 @@ class Load:
     """CPU time that each request computes for."""
     cpu_threads: int
     connections: int = CONNECTIONS
+    process: bool = False
+    """Whether a process computes beside the server."""
 
     @property
     def name(self) -> str:
         """Name of the case."""
         over = "" if self.connections == CONNECTIONS else f"-over-{self.connections}"
-        return f"requests-{self.work_ms:g}ms-beside-{self.cpu_threads}{over}"
+        beside = "process" if self.process else self.cpu_threads
+        return f"requests-{self.work_ms:g}ms-beside-{beside}{over}"
 
     @property
     def title(self) -> str:
@@ -52,15 +59,21 @@ class Load:
         n, over = self.cpu_threads, ""
         if self.connections != CONNECTIONS:
             over = f", {self.connections} connection{'s' * (self.connections != 1)}"
-        return f"{self.work_ms:g} ms requests beside {n or 'no'} CPU thread{'s' * (n != 1)}{over}"
+        beside = f"{n or 'no'} CPU thread{'s' * (n != 1)}"
+        if self.process:
+            beside = "a CPU-bound process"
+        return f"{self.work_ms:g} ms requests beside {beside}{over}"
 
     def seconds(self, settings: Settings) -> float:
         """Return the length of a measurement: long enough for `Settings.arrivals` requests."""
         return max(settings.seconds, settings.arrivals * self.work_ms / 1e3 / LOAD)
 
 
+WORK_MS = (0.3, 1, 2, 5, 15, 50)
+
 LOADS = (
-    *(Load(work_ms, n) for work_ms in (0.3, 2, 5, 15, 50) for n in (0, 1, 2, 8)),
+    *(Load(work_ms, n) for work_ms in WORK_MS for n in (0, 1, 2, 8)),
+    *(Load(work_ms, 0, process=True) for work_ms in WORK_MS),
     *(Load(5, n, connections) for connections in (1, 16, 64) for n in (0, 1)),
 )
 
@@ -76,11 +89,15 @@ def cases() -> list[Case]:
             partial(_measure, load),
             statistic="median",
             better="lower",
-            alone=replace(load, cpu_threads=0).name if load.cpu_threads else "",
+            alone="" if load == _alone(load) else _alone(load).name,
             once=load.work_ms >= LONG_MS,
         )
         for load in LOADS
     ]
+
+
+def _alone(load: Load) -> Load:
+    return replace(load, cpu_threads=0, process=False)
 
 
 def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> Outcome:
@@ -90,6 +107,8 @@ def _measure(load: Load, commands: Commands, side: Side, settings: Settings) -> 
     limit_s = settings.limit_s + seconds
     shared = {"connections": load.connections, "work_ms": load.work_ms}
     with Children() as children:
+        if load.process:
+            children.start([sys.executable, "-c", "while True: pass"], "the CPU-bound process")
         server = children.worker(
             commands.prefix(side),
             _WORKER,
@@ -142,6 +161,9 @@ def _targets() -> Iterator[Target]:
         if load.cpu_threads:
             yield Target(load.name, "p50_to_alone", 1.15, at_least=False)
             yield Target(load.name, "p99_to_alone", 1.3, at_least=False)
+            if load.connections == CONNECTIONS:
+                floor = replace(load, cpu_threads=0, process=True).name
+                yield Target(load.name, "times_case", 1.2, at_least=False, other=floor)
             yield Target(load.name, "figure", 0.95, figure="kept")
 
 
