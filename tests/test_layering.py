@@ -67,7 +67,6 @@ LOOSE_FILES = {
     "stackless.py": frozenset({"tasklets"}),
     "_native.c": EVERYTHING - {"_cli", "_compare"},
     "_native.pyi": EVERYTHING - {"_cli", "_compare"},
-    "_test_native.c": EVERYTHING - {"_cli", "_compare"},
 }
 WITHOUT_C = frozenset({"_cli", "_compare"})
 # What the command line uses of other rooms beside their public names, and why that is not public.
@@ -485,7 +484,7 @@ def unlisted(package: Path) -> list[str]:
         inside = path.relative_to(package)
         if path.is_dir() or "__pycache__" in inside.parts:
             continue
-        if path.suffix in {".h", ".md", ".build"} or path.name == "_test_native.c":
+        if path.suffix in {".h", ".md", ".build"}:
             continue
         names = [
             re.findall(r"'([^'\n]+)'", (folder / "meson.build").read_text())

@@ -38,13 +38,8 @@ native_exec(PyObject *module)
         PyModule_AddFunctions(module, plus_profilers_methods) < 0 ||
         PyModule_AddFunctions(module, plus_gil_profile_methods) < 0 ||
         plus_compact_exec(module) < 0 || plus_record_exec(module) < 0 ||
-        PyModule_AddFunctions(module, plus_prefork_methods) < 0) {
-        return -1;
-    }
-    if (plus_atomic_init(module) < 0) {
-        return -1;
-    }
-    if (plus_tasklets_exec(module) < 0) {
+        PyModule_AddFunctions(module, plus_prefork_methods) < 0 || plus_atomic_init(module) < 0 ||
+        plus_tasklets_exec(module) < 0) {
         return -1;
     }
     return plus_threads_exec(module);

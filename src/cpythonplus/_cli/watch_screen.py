@@ -41,7 +41,10 @@ def watch(
             else:
                 for sentence in losses(target):
                     print(f"! {sentence}", flush=True)
-                _as_lines(watched, interval_s)
+                while True:
+                    watched.look()
+                    print(line(watched.samples), flush=True)
+                    sleep(interval_s)
         except Unreachable as error:
             end = str(error)
         finally:
@@ -64,13 +67,6 @@ def _on_terminal(watched: Watched, interval_s: float, top: int, out: Console) ->
             live.update(screen(watched.examination(), top, out.width), refresh=True)
             if _is_ended(interval_s):
                 return
-
-
-def _as_lines(watched: Watched, interval_s: float) -> None:
-    while True:
-        watched.look()
-        print(line(watched.samples), flush=True)
-        sleep(interval_s)
 
 
 def _is_ended(seconds: float) -> bool:

@@ -233,19 +233,6 @@ turn_round(const struct search *search, const struct plus_roots *roots, struct b
 }
 
 static void
-empty_bucket(struct forest *forest, uint32_t parent)
-{
-    uint32_t v = forest->bucket[parent], next;
-
-    for (; v != PLUS_NO_NODE; v = next) {
-        uint32_t least = evaluate(forest, v);
-        next = forest->next_in_bucket[v];
-        forest->dominator[v] = forest->semi[least] < forest->semi[v] ? least : parent;
-    }
-    forest->bucket[parent] = PLUS_NO_NODE;
-}
-
-static void
 find_dominators(struct forest *forest, const struct search *search, const struct backwards *back)
 {
     for (uint32_t w = search->count - 1; w > 0; w--) {
@@ -260,7 +247,15 @@ find_dominators(struct forest *forest, const struct search *search, const struct
         forest->next_in_bucket[w] = forest->bucket[forest->semi[w]];
         forest->bucket[forest->semi[w]] = w;
         forest->ancestor[w] = parent;
-        empty_bucket(forest, parent);
+        /* Empty the parent's bucket. */
+        uint32_t v = forest->bucket[parent], next;
+
+        for (; v != PLUS_NO_NODE; v = next) {
+            uint32_t least = evaluate(forest, v);
+            next = forest->next_in_bucket[v];
+            forest->dominator[v] = forest->semi[least] < forest->semi[v] ? least : parent;
+        }
+        forest->bucket[parent] = PLUS_NO_NODE;
     }
     for (uint32_t w = 1; w < search->count; w++) {
         if (forest->dominator[w] != forest->semi[w]) {

@@ -41,21 +41,6 @@ close_component(struct walk *walk, uint32_t root)
 }
 
 static void
-leave(struct walk *walk, uint32_t node)
-{
-    walk->depth--;
-    uint32_t low = walk->low[node];
-
-    if (low == walk->component[node]) {
-        close_component(walk, node);
-    }
-    else {
-        uint32_t parent = walk->path[walk->depth - 1]; /* a root always closes its component */
-        walk->low[parent] = low < walk->low[parent] ? low : walk->low[parent];
-    }
-}
-
-static void
 from_root(struct walk *walk, uint32_t root)
 {
     const struct plus_graph *graph = walk->graph;
@@ -64,7 +49,17 @@ from_root(struct walk *walk, uint32_t root)
     while (walk->depth > 0) {
         uint32_t node = walk->path[walk->depth - 1];
         if (walk->next[node] == graph->first[node + 1]) {
-            leave(walk, node);
+            walk->depth--;
+            uint32_t low = walk->low[node];
+
+            if (low == walk->component[node]) {
+                close_component(walk, node);
+            }
+            else {
+                uint32_t parent =
+                    walk->path[walk->depth - 1]; /* a root always closes its component */
+                walk->low[parent] = low < walk->low[parent] ? low : walk->low[parent];
+            }
             continue;
         }
         uint32_t target = graph->target[walk->next[node]++];

@@ -134,11 +134,12 @@ by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-/* Close all other descriptors: a connection of the program must end when the program closes it, not when the copy
- * ends. */
-static void
-close_others(int fd, const int keep[2])
+_Noreturn static void
+be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
+            size_t most_bytes)
 {
+    /* Close all other descriptors: a connection of the program must end when the program closes it, not when the
+     * copy ends. */
     int kept[] = {fd, keep[0], keep[1]};
     unsigned from = 0;
 
@@ -152,13 +153,6 @@ close_others(int fd, const int keep[2])
         }
     }
     (void)syscall(SYS_close_range, from, ~0U, 0);
-}
-
-_Noreturn static void
-be_the_copy(int fd, PyObject *(*work)(void *), void *arg, const int keep[2], int seconds,
-            size_t most_bytes)
-{
-    close_others(fd, keep);
     settle_in(seconds);
     PyObject *result = use_own_memory(most_bytes) < 0 ? NULL : work(arg);
 

@@ -1,5 +1,7 @@
 #include "binding.h"
 
+#include "../_base/methods.h"
+
 #include "heap_walk.h"
 
 struct counts {
@@ -42,10 +44,9 @@ memory_heap_counts(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef plus_heap_walk_methods[] = {
-    {"memory_heap_counts", memory_heap_counts, METH_NOARGS,
-     PyDoc_STR(
-         "memory_heap_counts($module, /)\n--\n\n"
-         "Walk over the heap; return ((listed, frozen, referred to, in frames, types),\n"
-         "references, bytes that the walk took).  UnsupportedPlatform where it cannot be done.")},
+    PLUS_METHOD(
+        "memory_heap_counts", memory_heap_counts, METH_NOARGS, "$module, /",
+        "Walk over the heap; return ((listed, frozen, referred to, in frames, types),\n"
+        "references, bytes that the walk took).  UnsupportedPlatform where it cannot be done."),
     {NULL, NULL, 0, NULL},
 };

@@ -20,16 +20,6 @@
 #define C_STATE 2
 #define FARTHEST IMPORTED
 
-static void
-add_kept(struct plus_reach *owners)
-{
-    for (uint32_t i = owners->reached; i-- > 1;) {
-        uint32_t node = owners->order[i];
-        owners->kept[node] += owners->graph->bytes[node];
-        owners->kept[owners->idom[node]] += owners->kept[node];
-    }
-}
-
 static uint32_t
 above(const struct plus_reach *owners, uint32_t node)
 {
@@ -266,7 +256,11 @@ plus_reach_find(struct plus_reach *owners, struct plus_heap_graph *graph,
                                        &owners->reached);
 
     if (status == 0) {
-        add_kept(owners);
+        for (uint32_t i = owners->reached; i-- > 1;) {
+            uint32_t node = owners->order[i];
+            owners->kept[node] += owners->graph->bytes[node];
+            owners->kept[owners->idom[node]] += owners->kept[node];
+        }
         status = find_paths(owners);
     }
     if (status == 0) {

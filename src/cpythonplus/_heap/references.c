@@ -50,7 +50,7 @@ struct wanted {
 static int
 take_name(PyObject *name, const char *field, PyObject *value, void *arg)
 {
-    bool found = name == NULL && strcmp(field, "name") == 0;
+    bool found = field != NULL && strcmp(field, "name") == 0;
 
     if (found) {
         ((struct wanted *)arg)->name = value;

@@ -129,17 +129,6 @@ report(const entry *e, struct plus_thread *self, uint64_t duration_ns)
     Py_DECREF(function);
 }
 
-static void
-hand_over(struct plus_thread *self)
-{
-    uint32_t sequence = plus_sched_hand_over_begins(self);
-
-    counts.contended++;
-    Py_BEGIN_ALLOW_THREADS
-    plus_sched_hand_over_nogil(sequence);
-    Py_END_ALLOW_THREADS
-}
-
 /* The caller has a reference to `e`, so `e` stays until this returns. */
 static void
 leave(const entry *e, struct plus_thread *self)
@@ -155,7 +144,12 @@ leave(const entry *e, struct plus_thread *self)
         counts.longest_ns = duration;
     }
     if (wanted) {
-        hand_over(self);
+        uint32_t sequence = plus_sched_hand_over_begins(self);
+
+        counts.contended++;
+        Py_BEGIN_ALLOW_THREADS
+        plus_sched_hand_over_nogil(sequence);
+        Py_END_ALLOW_THREADS
     }
     if (duration > e->limit_ns) {
         report(e, self, duration);

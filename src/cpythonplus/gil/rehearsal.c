@@ -81,23 +81,6 @@ listen_to(int pipe_end, struct verdict *verdict)
     return -1;
 }
 
-/* Reaps the child and takes out its SIGCHLD, but not one that was pending before. */
-static void
-bury(pid_t child, bool pending_before)
-{
-    const struct timespec now = {0};
-    sigset_t one;
-
-    kill(child, SIGKILL); /* its verdict has come, or never will */
-    while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
-    }
-    if (!pending_before) {
-        sigemptyset(&one);
-        sigaddset(&one, SIGCHLD);
-        sigtimedwait(&one, NULL, &now);
-    }
-}
-
 static int
 fork_and_listen(int (*rehearse)(void *, char *), void *argument, struct verdict *verdict)
 {
@@ -120,7 +103,19 @@ fork_and_listen(int (*rehearse)(void *, char *), void *argument, struct verdict 
         if (listen_to(ends[0], verdict) < 0) {
             verdict->result = -1;
         }
-        bury(child, sigismember(&pending, SIGCHLD) == 1);
+        /* Reap the child and take out its SIGCHLD, but not one that was pending before. */
+        bool pending_before = sigismember(&pending, SIGCHLD) == 1;
+        const struct timespec now = {0};
+        sigset_t one;
+
+        kill(child, SIGKILL); /* its verdict has come, or never will */
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {
+        }
+        if (!pending_before) {
+            sigemptyset(&one);
+            sigaddset(&one, SIGCHLD);
+            sigtimedwait(&one, NULL, &now);
+        }
     }
     close(ends[0]);
     pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -17,6 +17,7 @@
  */
 #include "binding.h" /* Python.h first: it sets the feature macros */
 
+#include "../_base/methods.h"
 #include "../_base/process/behind_fork.h"
 #include "../_base/process/clock.h"
 #include "../_base/process/fork.h"
@@ -508,16 +509,14 @@ gil_behind_fork(PyObject *module, PyObject *function)
 }
 
 PyMethodDef plus_stalls_methods[] = {
-    {"gil_behind_fork", gil_behind_fork, METH_O,
-     PyDoc_STR("gil_behind_fork($module, function, /)\n--\n\n"
-               "For an after_in_parent: call the function, and earlier ones, once os.fork has "
-               "returned.")},
-    {"gil_watch_stalls", gil_watch_stalls, METH_VARARGS,
-     PyDoc_STR("gil_watch_stalls($module, limit_us, lasting_ms, /)\n--\n\n"
-               "Record holds of the GIL for which another thread has waited so long; 0: none.\n\n"
-               "Returns False in a subinterpreter, and where frames cannot be read.")},
-    {"gil_take_stalls", gil_take_stalls, METH_NOARGS,
-     PyDoc_STR("gil_take_stalls($module, /)\n--\n\n"
-               "Return the stalls since the last call, and how many more there were.")},
+    PLUS_METHOD("gil_behind_fork", gil_behind_fork, METH_O, "$module, function, /",
+                "For an after_in_parent: call the function, and earlier ones, once os.fork has "
+                "returned."),
+    PLUS_METHOD("gil_watch_stalls", gil_watch_stalls, METH_VARARGS,
+                "$module, limit_us, lasting_ms, /",
+                "Record holds of the GIL for which another thread has waited so long; 0: none.\n\n"
+                "Returns False in a subinterpreter, and where frames cannot be read."),
+    PLUS_METHOD("gil_take_stalls", gil_take_stalls, METH_NOARGS, "$module, /",
+                "Return the stalls since the last call, and how many more there were."),
     {NULL, NULL, 0, NULL},
 };

@@ -384,56 +384,44 @@ memory_frame_variables(PyObject *module, PyObject *frame)
 
 PLUS_RETURNS(memory_object_bytes, PyLong_FromSsize_t(plus_object_bytes(arg)))
 
-static PyObject *
-memory_refuse_free_threaded(PyObject *module, PyObject *unused)
-{
-    if (plus_refuses_free_threaded()) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
+PLUS_RETURNS(memory_refuse_free_threaded, plus_refuses_free_threaded() ? NULL : Py_NewRef(Py_None))
 
 PyMethodDef plus_memory_methods[] = {
-    {"memory_refuse_free_threaded", memory_refuse_free_threaded, METH_NOARGS,
-     PyDoc_STR("memory_refuse_free_threaded($module, /)\n--\n\n"
-               "Raise UnsupportedPlatform on a free-threaded build, whatever its GIL does.")},
-    {"memory_sort_garbage", memory_sort_garbage, METH_VARARGS,
-     PyDoc_STR(
-         "memory_sort_garbage($module, garbage, start, known, clear, /)\n--\n\n"
-         "Find the cycles among the objects garbage[start:], which nothing else refers to.\n\n"
-         "Returns (rows, cleared): for the strongly connected components of one key (key,\n"
-         "components, objects, bytes, objects that hang from them, their bytes, members of\n"
-         "the first); members is None where the dict `known` has the key.  If it has all of them "
-         "and `clear` is True, the\n"
-         "objects are taken off the list and their cycles broken at once.")},
-    {"memory_clear_garbage", memory_clear_garbage, METH_VARARGS,
-     PyDoc_STR("memory_clear_garbage($module, garbage, start, /)\n--\n\n"
-               "Take garbage[start:] off the list and break its cycles as the collector would.\n\n"
-               "False, and nothing broken, if something else refers to one of the objects.")},
-    {"memory_guarded", memory_guarded, METH_O,
-     PyDoc_STR("memory_guarded($module, callback, /)\n--\n\n"
-               "Return a callback for gc.callbacks that loses no exception of a signal handler.\n\n"
-               "What `callback` raises on the main thread is raised again behind the collection;\n"
-               "the callback is called again meanwhile.")},
-    {"memory_exceptions_among", memory_exceptions_among, METH_O,
-     PyDoc_STR("memory_exceptions_among($module, objects, /)\n--\n\n"
-               "Return the exceptions in the list that have a traceback.")},
-    {"memory_referrers_among", memory_referrers_among, METH_VARARGS,
-     PyDoc_STR("memory_referrers_among($module, objects, targets, /)\n--\n\n"
-               "Return for each target the list of those objects that refer to it.")},
-    {"memory_components", memory_components, METH_VARARGS,
-     PyDoc_STR("memory_components($module, first, target, /)\n--\n\n"
-               "Return the strongly connected component of each node, as 32-bit numbers.\n\n"
-               "Node i's edges lead to target[first[i]:first[i + 1]]; first is an array of 'L',\n"
-               "target of 'I'.  A component's number is lower than those of all that reach it.")},
-    {"memory_traceback_holds", memory_traceback_holds, METH_O,
-     PyDoc_STR("memory_traceback_holds($module, exception, /)\n--\n\n"
-               "Return how many objects, and bytes, only the exception's traceback holds.")},
-    {"memory_frame_variables", memory_frame_variables, METH_O,
-     PyDoc_STR("memory_frame_variables($module, frame, /)\n--\n\n"
-               "Return the frame's bound variables by name, leaving the frame as it is.")},
-    {"memory_object_bytes", memory_object_bytes, METH_O,
-     PyDoc_STR("memory_object_bytes($module, op, /)\n--\n\n"
-               "Return what the object itself takes, in bytes, without running Python code.")},
+    PLUS_METHOD("memory_refuse_free_threaded", memory_refuse_free_threaded, METH_NOARGS,
+                "$module, /",
+                "Raise UnsupportedPlatform on a free-threaded build, whatever its GIL does."),
+    PLUS_METHOD(
+        "memory_sort_garbage", memory_sort_garbage, METH_VARARGS,
+        "$module, garbage, start, known, clear, /",
+        "Find the cycles among the objects garbage[start:], which nothing else refers to.\n\n"
+        "Returns (rows, cleared): for the strongly connected components of one key (key,\n"
+        "components, objects, bytes, objects that hang from them, their bytes, members of\n"
+        "the first); members is None where the dict `known` has the key.  If it has all of them "
+        "and `clear` is True, the\n"
+        "objects are taken off the list and their cycles broken at once."),
+    PLUS_METHOD("memory_clear_garbage", memory_clear_garbage, METH_VARARGS,
+                "$module, garbage, start, /",
+                "Take garbage[start:] off the list and break its cycles as the collector would.\n\n"
+                "False, and nothing broken, if something else refers to one of the objects."),
+    PLUS_METHOD(
+        "memory_guarded", memory_guarded, METH_O, "$module, callback, /",
+        "Return a callback for gc.callbacks that loses no exception of a signal handler.\n\n"
+        "What `callback` raises on the main thread is raised again behind the collection;\n"
+        "the callback is called again meanwhile."),
+    PLUS_METHOD("memory_exceptions_among", memory_exceptions_among, METH_O, "$module, objects, /",
+                "Return the exceptions in the list that have a traceback."),
+    PLUS_METHOD("memory_referrers_among", memory_referrers_among, METH_VARARGS,
+                "$module, objects, targets, /",
+                "Return for each target the list of those objects that refer to it."),
+    PLUS_METHOD("memory_components", memory_components, METH_VARARGS, "$module, first, target, /",
+                "Return the strongly connected component of each node, as 32-bit numbers.\n\n"
+                "Node i's edges lead to target[first[i]:first[i + 1]]; first is an array of 'L',\n"
+                "target of 'I'.  A component's number is lower than those of all that reach it."),
+    PLUS_METHOD("memory_traceback_holds", memory_traceback_holds, METH_O, "$module, exception, /",
+                "Return how many objects, and bytes, only the exception's traceback holds."),
+    PLUS_METHOD("memory_frame_variables", memory_frame_variables, METH_O, "$module, frame, /",
+                "Return the frame's bound variables by name, leaving the frame as it is."),
+    PLUS_METHOD("memory_object_bytes", memory_object_bytes, METH_O, "$module, op, /",
+                "Return what the object itself takes, in bytes, without running Python code."),
     {NULL, NULL, 0, NULL},
 };

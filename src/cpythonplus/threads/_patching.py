@@ -112,7 +112,15 @@ class _Threads(Replacer):
             share_exceptions(self, self.natives, namespace)
             self._treat_c_queue()
         else:
-            self._remember_locks(namespace)
+            # Note the objects that `threading`, imported after the patch, took out of `_thread`.
+            known = {name for space, name, _, _ in self.changes if space is namespace}
+            there = namespace_of(_thread)
+            names = {id(new): name for name, new in self._in_thread().items() if name in there}
+            for name, value in namespace.items():
+                if name not in known and id(value) in names:
+                    self.changes.append(
+                        (namespace, name, original(_thread, names[id(value)]), value)
+                    )
         module = sys.modules.get(home)
         if module is not None and namespace_of(module) is namespace:
             for native in primitives.introduce(module):
@@ -124,15 +132,6 @@ class _Threads(Replacer):
         module = sys.modules.get("_queue")  # pickles name its types
         if module is not None and module.SimpleQueue is not self.natives["SimpleQueue"]:
             self.change(namespace_of(module), "SimpleQueue", self.natives["SimpleQueue"])
-
-    def _remember_locks(self, namespace: "dict[str, Any]") -> None:
-        """Note the objects that `threading`, imported after the patch, took out of `_thread`."""
-        known = {name for space, name, _, _ in self.changes if space is namespace}
-        there = namespace_of(_thread)
-        names = {id(new): name for name, new in self._in_thread().items() if name in there}
-        for name, value in namespace.items():
-            if name not in known and id(value) in names:
-                self.changes.append((namespace, name, original(_thread, names[id(value)]), value))
 
     def about_to_import(self, name: str) -> None:  # noqa: ARG002
         unpatch()

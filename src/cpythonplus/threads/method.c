@@ -4,6 +4,8 @@
  * and blinker) uses its __func__, and drops a built-in method at once. */
 #include "standard/standard.h"
 
+#include "../_base/methods.h"
+
 #include <structmember.h>
 
 /* A wrapper around a method descriptor of a native type. */
@@ -117,11 +119,8 @@ method_getattro(PyObject *op, PyObject *name)
     return value;
 }
 
-static PyObject *
-method_get_doc(PyObject *op, void *Py_UNUSED(closure))
-{
-    return PyObject_GetAttrString(((plus_method_object *)op)->descriptor, "__doc__");
-}
+PLUS_GETS(method_get_doc,
+          PyObject_GetAttrString(((plus_method_object *)self)->descriptor, "__doc__"))
 
 static PyObject *
 method_get_module(PyObject *op, void *Py_UNUSED(closure))

@@ -1,6 +1,7 @@
 /* The room's part of the extension module: its parts, and its fork hooks. */
 #include "binding.h"
 
+#include "../_base/methods.h"
 #include "../_base/process/fork.h"
 #include "../_base/raise.h"
 #include "../_interp/facts/facts.h"
@@ -83,14 +84,12 @@ note_stall(const struct plus_lock *lock, const struct plus_lock_stall *stall)
 }
 
 static PyMethodDef methods[] = {
-    {"threads_note_lines", note_lines, METH_O,
-     PyDoc_STR(
-         "threads_note_lines($module, code, /)\n--\n\n"
-         "Note the line that makes a lock or queue, from now on; return whether it can be.\n\n"
-         "code: of threading.RLock, whose caller makes the lock; or None.")},
-    {"threads_line_of", line_of, METH_O,
-     PyDoc_STR("threads_line_of($module, lock, /)\n--\n\n"
-               "Return file, line and function that made a lock or a SimpleQueue, or None.")},
+    PLUS_METHOD(
+        "threads_note_lines", note_lines, METH_O, "$module, code, /",
+        "Note the line that makes a lock or queue, from now on; return whether it can be.\n\n"
+        "code: of threading.RLock, whose caller makes the lock; or None."),
+    PLUS_METHOD("threads_line_of", line_of, METH_O, "$module, lock, /",
+                "Return file, line and function that made a lock or a SimpleQueue, or None."),
     {NULL, NULL, 0, NULL},
 };
 

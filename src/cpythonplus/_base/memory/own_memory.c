@@ -24,36 +24,24 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The errors of a seccomp profile, and of a kernel, that lacks a system call. */
-static bool
-is_refused(int error)
-{
-    return error == EPERM || error == ENOSYS || error == EACCES;
-}
-
-static bool
-read_by_pipe(const struct iovec *there, size_t count, void *copy, size_t total_bytes)
-{
-    int ends[2];
-
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-        return false;
-    }
-    bool all = writev(ends[1], there, (int)count) == (ssize_t)total_bytes &&
-               read(ends[0], copy, total_bytes) == (ssize_t)total_bytes;
-    close(ends[0]);
-    close(ends[1]);
-    return all;
-}
-
 static bool
 read_parts(const struct iovec *there, size_t count, void *copy, size_t total_bytes)
 {
     struct iovec here = {copy, total_bytes};
     ssize_t got = process_vm_readv(getpid(), &here, 1, there, count, 0);
 
-    if (got < 0 && is_refused(errno)) {
-        return read_by_pipe(there, count, copy, total_bytes);
+    /* The errors of a seccomp profile, and of a kernel, that lacks a system call. */
+    if (got < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES)) {
+        int ends[2];
+
+        if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
+            return false;
+        }
+        bool all = writev(ends[1], there, (int)count) == (ssize_t)total_bytes &&
+                   read(ends[0], copy, total_bytes) == (ssize_t)total_bytes;
+        close(ends[0]);
+        close(ends[1]);
+        return all;
     }
     return got == (ssize_t)total_bytes;
 }

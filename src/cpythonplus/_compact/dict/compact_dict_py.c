@@ -307,12 +307,8 @@ compact_iter(PyObject *self)
 
 PLUS_RETURNS(compact_reversed, plus_compact_iterate(self, PLUS_COMPACT_KEYS, true))
 
-static PyObject *
-compact_sizeof(PyObject *self, PyObject *unused)
-{
-    return PyLong_FromSsize_t(Py_TYPE(self)->tp_basicsize +
-                              plus_compact_bytes(plus_compact_of(self)));
-}
+PLUS_RETURNS(compact_sizeof, PyLong_FromSsize_t(Py_TYPE(self)->tp_basicsize +
+                                                plus_compact_bytes(plus_compact_of(self))))
 
 /* The result of a method that a class may have; NULL, without an exception if it has none. */
 static PyObject *

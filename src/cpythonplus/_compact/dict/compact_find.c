@@ -87,21 +87,6 @@ struct pair {
     PyObject *key, *value;
 };
 
-/* The position of a str key among simple keys, which a str equals only if they are str.  All str keys have been
- * hashed. */
-static inline Py_ssize_t
-find_text(const struct pair *pairs, Py_ssize_t count, PyObject *key, Py_hash_t hash)
-{
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *stored = pairs[i].key;
-        if (stored != NULL && PyUnicode_CheckExact(stored) &&
-            ((PyASCIIObject *)stored)->hash == hash && same_text(stored, key)) {
-            return i;
-        }
-    }
-    return -1;
-}
-
 /* The position of the int `value` among a few pairs; -1 if it is missing; -2 if a stored key of another type, such as a
  * float, may be equal. */
 static inline Py_ssize_t
@@ -165,7 +150,17 @@ find_pair(const struct pair *pairs, Py_ssize_t count, PyObject *key)
         }
     }
     if (PyUnicode_CheckExact(key)) {
-        return find_text(pairs, count, key, plus_compact_hash(key));
+        /* The position of a str key among simple keys, which a str equals only if they are str.  All str keys have
+         * been hashed. */
+        Py_hash_t hash = plus_compact_hash(key);
+        for (Py_ssize_t i = 0; i < count; i++) {
+            PyObject *stored = pairs[i].key;
+            if (stored != NULL && PyUnicode_CheckExact(stored) &&
+                ((PyASCIIObject *)stored)->hash == hash && same_text(stored, key)) {
+                return i;
+            }
+        }
+        return -1;
     }
     return is_short(key, &value) ? find_short(pairs, count, value) : -2;
 }

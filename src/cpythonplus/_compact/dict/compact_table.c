@@ -5,13 +5,6 @@
 
 /* ---- entries ------------------------------------------------------------------------------------- */
 
-static inline bool
-is_simple(PyObject *key)
-{
-    return PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) ||
-           PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
-}
-
 static uintptr_t
 pairs_word(const void *pairs, Py_ssize_t count, Py_ssize_t holes)
 {
@@ -203,7 +196,8 @@ int
 plus_compact_append(struct plus_compact *table, PyObject *key, Py_hash_t hash, PyObject *value)
 {
     struct plus_compact_parts *parts = plus_compact_parts(table);
-    bool simple = is_simple(key);
+    bool simple = PyUnicode_CheckExact(key) || PyLong_CheckExact(key) || PyFloat_CheckExact(key) ||
+                  PyBytes_CheckExact(key) || PyBool_Check(key) || key == Py_None;
 
     if (parts == NULL) {
         if (simple && (plus_compact_filled(table) < PLUS_COMPACT_SMALL ||

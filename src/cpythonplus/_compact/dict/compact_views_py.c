@@ -211,6 +211,7 @@ static PyType_Slot iterator_slots[] = {
 
 typedef struct {
     PyObject_HEAD PyObject *dict; /* never NULL */
+    enum plus_compact_part part;
 } view;
 
 static PyTypeObject *
@@ -234,6 +235,7 @@ plus_compact_view(PyObject *dict, enum plus_compact_part part)
 
     if (self != NULL) {
         self->dict = Py_NewRef(dict);
+        self->part = part;
         PyObject_GC_Track(self);
     }
     return (PyObject *)self;
@@ -252,26 +254,12 @@ view_length(PyObject *op)
 }
 
 static PyObject *
-keys_iter(PyObject *op)
+view_iter(PyObject *op)
 {
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_KEYS, false);
+    return plus_compact_iterate(dict_of(op), ((view *)op)->part, false);
 }
 
-static PyObject *
-values_iter(PyObject *op)
-{
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_VALUES, false);
-}
-
-static PyObject *
-items_iter(PyObject *op)
-{
-    return plus_compact_iterate(dict_of(op), PLUS_COMPACT_ITEMS, false);
-}
-
-PLUS_RETURNS(keys_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_KEYS, true))
-PLUS_RETURNS(values_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_VALUES, true))
-PLUS_RETURNS(items_reversed, plus_compact_iterate(dict_of(self), PLUS_COMPACT_ITEMS, true))
+PLUS_RETURNS(view_reversed, plus_compact_iterate(dict_of(self), ((view *)self)->part, true))
 
 static int
 keys_contains(PyObject *op, PyObject *key)
@@ -336,19 +324,19 @@ PLUS_RETURNS(view_or, set_and(self, "update", arg))
 PLUS_RETURNS(view_subtract, set_and(self, "difference_update", arg))
 PLUS_RETURNS(view_xor, set_and(self, "symmetric_difference_update", arg))
 
-/* 1 if `outer` contains each element of `inner`, else 0; -1 with an exception. */
+/* 1 if `outer` contains an element of `inner` (contained: 1), or lacks one (0); 0: none; -1 with an exception. */
 static int
-has_all(PyObject *outer, PyObject *inner)
+has_one(PyObject *outer, PyObject *inner, int contained)
 {
     PyObject *elements = PyObject_GetIter(inner), *each;
-    int has = elements != NULL ? 1 : -1;
+    int found = !contained;
 
-    while (has > 0 && (each = PyIter_Next(elements)) != NULL) {
-        has = PySequence_Contains(outer, each);
+    while (elements != NULL && found == !contained && (each = PyIter_Next(elements)) != NULL) {
+        found = PySequence_Contains(outer, each);
         Py_DECREF(each);
     }
     Py_XDECREF(elements);
-    return PyErr_Occurred() ? -1 : has;
+    return PyErr_Occurred() ? -1 : found == contained;
 }
 
 static bool
@@ -365,42 +353,23 @@ view_richcompare(PyObject *self, PyObject *other, int op)
         Py_RETURN_NOTIMPLEMENTED;
     }
     Py_ssize_t own = view_length(self), others = PyObject_Size(other);
-    int is_so = others < 0 ? -1 : 0;
+    bool is_above = op == Py_GT || op == Py_GE, is_below = op == Py_LT || op == Py_LE;
+    bool fits = own < others ? is_below : own > others ? is_above : op != Py_LT && op != Py_GT;
 
-    if (is_so == 0) {
-        switch (op) {
-        case Py_EQ:
-        case Py_NE:
-            is_so = own == others ? has_all(other, self) : 0;
-            break;
-        case Py_LT:
-            is_so = own < others ? has_all(other, self) : 0;
-            break;
-        case Py_LE:
-            is_so = own <= others ? has_all(other, self) : 0;
-            break;
-        case Py_GT:
-            is_so = own > others ? has_all(self, other) : 0;
-            break;
-        default:
-            is_so = own >= others ? has_all(self, other) : 0;
-        }
+    if (others < 0) {
+        return NULL;
     }
-    return is_so < 0 ? NULL : PyBool_FromLong((is_so != 0) != (op == Py_NE));
+    int lacks = fits ? has_one(is_above ? self : other, is_above ? other : self, 0) : 1;
+
+    return lacks < 0 ? NULL : PyBool_FromLong((lacks == 0) != (op == Py_NE));
 }
 
 static PyObject *
 view_isdisjoint(PyObject *self, PyObject *other)
 {
-    PyObject *elements = PyObject_GetIter(other), *each;
-    int has = elements != NULL ? 0 : -1;
+    int shared = has_one(self, other, 1);
 
-    while (has == 0 && (each = PyIter_Next(elements)) != NULL) {
-        has = PySequence_Contains(self, each);
-        Py_DECREF(each);
-    }
-    Py_XDECREF(elements);
-    return has < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(has == 0);
+    return shared < 0 ? NULL : PyBool_FromLong(!shared);
 }
 
 static int
@@ -427,35 +396,26 @@ static PyGetSetDef view_members[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-#define ISDISJOINT                                                                                 \
-    {"isdisjoint", view_isdisjoint, METH_O,                                                        \
-     PyDoc_STR("isdisjoint($self, other, /)\n--\n\n"                                               \
-               "Whether both have nothing in common.")}
-
-static PyMethodDef keys_methods[] = {
-    {"__reversed__", keys_reversed, METH_NOARGS, NULL},
-    ISDISJOINT,
-    {NULL, NULL, 0, NULL},
-};
-static PyMethodDef items_methods[] = {
-    {"__reversed__", items_reversed, METH_NOARGS, NULL},
-    ISDISJOINT,
+static PyMethodDef set_methods[] = {
+    {"__reversed__", view_reversed, METH_NOARGS, NULL},
+    PLUS_METHOD("isdisjoint", view_isdisjoint, METH_O, "$self, other, /",
+                "Whether both have nothing in common."),
     {NULL, NULL, 0, NULL},
 };
 static PyMethodDef values_methods[] = {
-    {"__reversed__", values_reversed, METH_NOARGS, NULL},
+    {"__reversed__", view_reversed, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 #define VIEW_SLOTS                                                                                 \
     {Py_tp_dealloc, view_dealloc}, {Py_tp_traverse, view_traverse}, {Py_tp_repr, view_repr},       \
-        {Py_tp_getset, view_members},                                                              \
+        {Py_tp_getset, view_members}, {Py_tp_iter, view_iter},                                     \
     {                                                                                              \
         Py_sq_length, view_length                                                                  \
     }
 #define SET_SLOTS                                                                                  \
     {Py_tp_richcompare, view_richcompare}, {Py_nb_and, view_and}, {Py_nb_or, view_or},             \
-        {Py_nb_subtract, view_subtract}, {Py_nb_xor, view_xor},                                    \
+        {Py_nb_subtract, view_subtract}, {Py_nb_xor, view_xor}, {Py_tp_methods, set_methods},      \
     {                                                                                              \
         Py_tp_hash, PyObject_HashNotImplemented                                                    \
     }
@@ -463,22 +423,17 @@ static PyMethodDef values_methods[] = {
 static PyType_Slot keys_slots[] = {
     VIEW_SLOTS,
     SET_SLOTS,
-    {Py_tp_iter, keys_iter},
     {Py_sq_contains, keys_contains},
-    {Py_tp_methods, keys_methods},
     {0, NULL},
 };
 static PyType_Slot items_slots[] = {
     VIEW_SLOTS,
     SET_SLOTS,
-    {Py_tp_iter, items_iter},
     {Py_sq_contains, items_contains},
-    {Py_tp_methods, items_methods},
     {0, NULL},
 };
 static PyType_Slot values_slots[] = {
     VIEW_SLOTS,
-    {Py_tp_iter, values_iter},
     {Py_tp_methods, values_methods},
     {0, NULL},
 };

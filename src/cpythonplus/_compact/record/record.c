@@ -66,21 +66,6 @@ release(PyObject *op)
     Py_DECREF(type);
 }
 
-/* Records of another interpreter that runs inside this one's finaliser get a list of their own. */
-static void
-release_with_others(PyObject *op)
-{
-    struct waiting outer = waiting;
-
-    waiting = (struct waiting){.interpreter = PyInterpreterState_Get()};
-    release(op);
-    while (waiting.dead.depth > 0) {
-        release(waiting.dead.items[--waiting.dead.depth]);
-    }
-    free(waiting.dead.items);
-    waiting = outer;
-}
-
 /* False if the record belongs to another interpreter, or there is no memory for the list: then the C stack is used. */
 static bool
 wait_for_release(PyObject *op)
@@ -101,7 +86,16 @@ plus_record_dealloc(PyObject *op)
         nesting--;
     }
     else if (!wait_for_release(op)) {
-        release_with_others(op);
+        /* Records of another interpreter that runs inside this one's finaliser get a list of their own. */
+        struct waiting outer = waiting;
+
+        waiting = (struct waiting){.interpreter = PyInterpreterState_Get()};
+        release(op);
+        while (waiting.dead.depth > 0) {
+            release(waiting.dead.items[--waiting.dead.depth]);
+        }
+        free(waiting.dead.items);
+        waiting = outer;
     }
 }
 

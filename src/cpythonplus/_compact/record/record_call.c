@@ -9,24 +9,6 @@ name_of(const struct plus_record_class *class)
 
 /* ---- errors --------------------------------------------------------------------------------------- */
 
-static int
-raise_too_many(const struct plus_record_class *class, Py_ssize_t given)
-{
-    Py_ssize_t required = class->count - PyTuple_GET_SIZE(class->defaults);
-
-    if (required == class->count) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd %s given",
-                     name_of(class), class->count, class->count == 1 ? "" : "s", given,
-                     given == 1 ? "was" : "were");
-    }
-    else {
-        PyErr_Format(PyExc_TypeError,
-                     "%s() takes from %zd to %zd positional arguments but %zd %s given",
-                     name_of(class), required, class->count, given, given == 1 ? "was" : "were");
-    }
-    return -1;
-}
-
 /* "'a'", "'a' and 'b'", "'a', 'b', and 'c'". */
 static PyObject *
 listed(PyObject *names)
@@ -71,7 +53,19 @@ bind_positional(const struct plus_record_class *class, PyObject *op, PyObject *c
                 Py_ssize_t nargs)
 {
     if (nargs > class->count) {
-        return raise_too_many(class, nargs);
+        Py_ssize_t required = class->count - PyTuple_GET_SIZE(class->defaults);
+
+        if (required == class->count) {
+            PyErr_Format(PyExc_TypeError, "%s() takes %zd positional argument%s but %zd %s given",
+                         name_of(class), class->count, class->count == 1 ? "" : "s", nargs,
+                         nargs == 1 ? "was" : "were");
+        }
+        else {
+            PyErr_Format(
+                PyExc_TypeError, "%s() takes from %zd to %zd positional arguments but %zd %s given",
+                name_of(class), required, class->count, nargs, nargs == 1 ? "was" : "were");
+        }
+        return -1;
     }
     for (Py_ssize_t i = 0; i < nargs; i++) {
         *plus_record_field(class, op, i) = Py_NewRef(args[i]);

@@ -6,14 +6,6 @@
 #include "../../_base/rows.h"
 #include "../state.h"
 
-static PyObject *
-raise_unset(PyObject *op, Py_ssize_t i)
-{
-    PyErr_Format(PyExc_AttributeError, "%R of this %s is not set",
-                 plus_record_name(plus_record_class_of(op), i), Py_TYPE(op)->tp_name);
-    return NULL;
-}
-
 /* ---- comparison ----------------------------------------------------------------------------------- */
 
 /* 1, 0 or -1 with an exception.  Fields that are unset in both are equal; an object is equal to itself, as in lists.
@@ -70,7 +62,9 @@ values_of(PyObject *op)
         PyObject *value = *plus_record_field(class, op, i);
         if (value == NULL) {
             Py_DECREF(values);
-            return raise_unset(op, i);
+            PyErr_Format(PyExc_AttributeError, "%R of this %s is not set",
+                         plus_record_name(plus_record_class_of(op), i), Py_TYPE(op)->tp_name);
+            return NULL;
         }
         PyTuple_SET_ITEM(values, i, Py_NewRef(value));
     }
@@ -92,27 +86,6 @@ plus_record_hash(PyObject *op)
 
 /* ---- repr ----------------------------------------------------------------------------------------- */
 
-static PyObject *
-repr_of_fields(PyObject *op)
-{
-    const struct plus_record_class *class = plus_record_class_of(op);
-    PyObject *parts = PyList_New(0), *comma = PyUnicode_FromString(", "), *text = NULL;
-
-    for (Py_ssize_t i = 0; parts != NULL && i < class->count; i++) {
-        PyObject *value = Py_XNewRef(*plus_record_field(class, op, i));
-        PyObject *name = plus_record_name(class, i);
-        plus_append_row(&parts, value != NULL ? PyUnicode_FromFormat("%U=%R", name, value)
-                                              : PyUnicode_FromFormat("%U=<not set>", name));
-        Py_XDECREF(value);
-    }
-    if (parts != NULL && comma != NULL) {
-        text = PyUnicode_Join(comma, parts);
-    }
-    Py_XDECREF(parts);
-    Py_XDECREF(comma);
-    return text;
-}
-
 PyObject *
 plus_record_repr(PyObject *op)
 {
@@ -122,7 +95,21 @@ plus_record_repr(PyObject *op)
         return entered < 0 ? NULL : PyUnicode_FromString("...");
     }
     PyObject *type = Py_NewRef(Py_TYPE(op)), *text = NULL;
-    PyObject *fields = repr_of_fields(op);
+    const struct plus_record_class *class = plus_record_class_of(op);
+    PyObject *parts = PyList_New(0), *comma = PyUnicode_FromString(", "), *fields = NULL;
+
+    for (Py_ssize_t i = 0; parts != NULL && i < class->count; i++) {
+        PyObject *value = Py_XNewRef(*plus_record_field(class, op, i));
+        PyObject *name = plus_record_name(class, i);
+        plus_append_row(&parts, value != NULL ? PyUnicode_FromFormat("%U=%R", name, value)
+                                              : PyUnicode_FromFormat("%U=<not set>", name));
+        Py_XDECREF(value);
+    }
+    if (parts != NULL && comma != NULL) {
+        fields = PyUnicode_Join(comma, parts);
+    }
+    Py_XDECREF(parts);
+    Py_XDECREF(comma);
     PyObject *name = fields != NULL ? PyObject_GetAttrString(type, "__qualname__") : NULL;
     if (name != NULL) {
         text = PyUnicode_FromFormat("%S(%U)", name, fields);

@@ -350,17 +350,6 @@ offsets_of(PyTypeObject *type, PyObject *names)
     return offsets;
 }
 
-static void
-take_header_off(PyTypeObject *type)
-{
-    type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
-    type->tp_alloc = PyType_GenericAlloc;
-    type->tp_free = PyObject_Free;
-    type->tp_dealloc = plus_record_dealloc;
-    type->tp_traverse = plus_record_traverse;
-    type->tp_clear = NULL;
-}
-
 /* Make calls without a tuple and a dict possible. */
 static void
 offer_vectorcall(PyTypeObject *type)
@@ -395,7 +384,12 @@ seal(struct plus_record_class *class, PyObject *names, PyObject *defaults, PyObj
     class->names = Py_NewRef(names);
     class->defaults = Py_NewRef(defaults);
     class->post_init = post_init != Py_None ? Py_NewRef(post_init) : NULL;
-    take_header_off(type);
+    type->tp_flags &= ~Py_TPFLAGS_HAVE_GC;
+    type->tp_alloc = PyType_GenericAlloc;
+    type->tp_free = PyObject_Free;
+    type->tp_dealloc = plus_record_dealloc;
+    type->tp_traverse = plus_record_traverse;
+    type->tp_clear = NULL;
     offer_vectorcall(type);
     return 0;
 }

@@ -230,19 +230,6 @@ send_part(void)
     return true;
 }
 
-/* Hands the job to the keeper and waits for the answer. */
-static void
-have_answered(struct job *job)
-{
-    pthread_mutex_lock(&agent.lock);
-    agent.job = job;
-    pthread_cond_broadcast(&agent.told);
-    while (!job->done) {
-        pthread_cond_wait(&agent.told, &agent.lock);
-    }
-    pthread_mutex_unlock(&agent.lock);
-}
-
 static void
 answer_request(const struct plus_request *request)
 {
@@ -255,7 +242,14 @@ answer_request(const struct plus_request *request)
         set_answer(false, agent.client.refusal, 2);
         return;
     }
-    have_answered(&job);
+    /* Hand the job to the keeper and wait for the answer. */
+    pthread_mutex_lock(&agent.lock);
+    agent.job = &job;
+    pthread_cond_broadcast(&agent.told);
+    while (!job.done) {
+        pthread_cond_wait(&agent.told, &agent.lock);
+    }
+    pthread_mutex_unlock(&agent.lock);
     if (job.bytes != NULL && job.length <= INT_MAX) {
         set_answer(job.failed, job.bytes, job.length);
         return;
@@ -332,25 +326,6 @@ serve(void)
     }
 }
 
-static void
-serve_new(int fd)
-{
-    agent.client = (struct client){.fd = plus_own_fd_take(fd)};
-    set_deadline(REQUEST_TIMEOUT_MS);
-    serve();
-}
-
-/* Opens the socket anew: the program has closed our descriptor, and a client has come that cannot be accepted. */
-static bool
-open_again(void)
-{
-    pthread_mutex_lock(&agent.lock);
-    plus_agent_socket_close(&agent.socket);
-    bool done = !atomic_load(&agent.stopping) && open_socket() == 0;
-    pthread_mutex_unlock(&agent.lock);
-    return done;
-}
-
 /* Waits for a client; false if there will be none. */
 static bool
 next_client(int *fd)
@@ -365,7 +340,13 @@ next_client(int *fd)
         return false; /* idle for too long, or to end */
     }
     if (!plus_own_fd_is_ours(&agent.socket.listening)) {
-        return open_again();
+        /* Open the socket anew: the program has closed our descriptor, and a client has come that cannot be
+         * accepted. */
+        pthread_mutex_lock(&agent.lock);
+        plus_agent_socket_close(&agent.socket);
+        bool done = !atomic_load(&agent.stopping) && open_socket() == 0;
+        pthread_mutex_unlock(&agent.lock);
+        return done;
     }
     *fd = accept4(agent.socket.listening.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (*fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
@@ -422,7 +403,9 @@ listen_for_clients(struct plus_own_thread *self)
     }
     while (error == 0 && !atomic_load(&agent.leave) && next_client(&fd)) {
         if (fd >= 0 && plus_agent_socket_admits(fd)) {
-            serve_new(fd);
+            agent.client = (struct client){.fd = plus_own_fd_take(fd)};
+            set_deadline(REQUEST_TIMEOUT_MS);
+            serve();
         }
         else if (fd >= 0) {
             close(fd);

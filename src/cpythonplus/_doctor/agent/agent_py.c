@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/behind_fork.h"
 #include "../../_base/raise.h"
 #include "agent.h"
@@ -110,11 +111,7 @@ start(PyObject *module, PyObject *arg)
     return PyLong_FromLong(-error);
 }
 
-static PyObject *
-collector_is_on(PyObject *module, PyObject *unused)
-{
-    return PyBool_FromLong(collects >= 0 ? collects : PyGC_IsEnabled());
-}
+PLUS_RETURNS(collector_is_on, PyBool_FromLong(collects >= 0 ? collects : PyGC_IsEnabled()))
 
 #define WAKE_MS 20
 
@@ -152,17 +149,9 @@ without_gil(void (*function)(void))
     Py_RETURN_NONE;
 }
 
-static PyObject *
-stop(PyObject *module, PyObject *unused)
-{
-    return without_gil(plus_agent_stop);
-}
+PLUS_RETURNS(stop, without_gil(plus_agent_stop))
 
-static PyObject *
-before_fork(PyObject *module, PyObject *unused)
-{
-    return without_gil(plus_agent_before_fork);
-}
+PLUS_RETURNS(before_fork, without_gil(plus_agent_before_fork))
 
 static PyObject *
 after_fork_parent(PyObject *module, PyObject *unused)
@@ -187,11 +176,7 @@ after_fork_child(PyObject *module, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-path(PyObject *module, PyObject *unused)
-{
-    return PyUnicode_DecodeFSDefault(plus_agent_path());
-}
+PLUS_RETURNS(path, PyUnicode_DecodeFSDefault(plus_agent_path()))
 
 static PyObject *
 parse(PyObject *module, PyObject *arg)
@@ -216,32 +201,25 @@ parse(PyObject *module, PyObject *arg)
 }
 
 PyMethodDef plus_agent_methods[] = {
-    {"memory_agent_start", start, METH_O,
-     PyDoc_STR("memory_agent_start($module, idle_ms, /)\n--\n\n"
-               "Open this process's socket and start its thread; returns 0 or an errno.\n\n"
-               "idle_ms: without a client for so long it ends by itself; negative: never.")},
-    {"memory_agent_stop", stop, METH_NOARGS,
-     PyDoc_STR("memory_agent_stop($module, /)\n--\n\n"
-               "End the thread, when its answer is made, and remove the socket.")},
+    PLUS_METHOD("memory_agent_start", start, METH_O, "$module, idle_ms, /",
+                "Open this process's socket and start its thread; returns 0 or an errno.\n\n"
+                "idle_ms: without a client for so long it ends by itself; negative: never."),
+    PLUS_METHOD("memory_agent_stop", stop, METH_NOARGS, "$module, /",
+                "End the thread, when its answer is made, and remove the socket."),
     {"memory_agent_before_fork", before_fork, METH_NOARGS,
      PyDoc_STR("memory_agent_before_fork($module, /)\n--\n\nEnd the threads for a while.")},
     {"memory_agent_after_fork_parent", after_fork_parent, METH_NOARGS,
      PyDoc_STR("memory_agent_after_fork_parent($module, /)\n--\n\nGo on after a fork.")},
-    {"memory_agent_after_fork_child", after_fork_child, METH_NOARGS,
-     PyDoc_STR("memory_agent_after_fork_child($module, /)\n--\n\n"
-               "Let go of the parent's socket, and have an own one.")},
-    {"memory_agent_collects", collector_is_on, METH_NOARGS,
-     PyDoc_STR("memory_agent_collects($module, /)\n--\n\n"
-               "Return whether the collector is on, but for the agent, which answers without it.")},
-    {"memory_agent_wait", wait_ms, METH_O,
-     PyDoc_STR("memory_agent_wait($module, milliseconds, /)\n--\n\n"
-               "Wait in an answer, with the program's collector as it was.\n\n"
-               "True: it is to end, since a fork or the end of the process waits.")},
-    {"memory_agent_path", path, METH_NOARGS,
-     PyDoc_STR("memory_agent_path($module, /)\n--\n\n"
-               "Return the path of the socket; empty if there is none.")},
-    {"memory_agent_parse", parse, METH_O,
-     PyDoc_STR("memory_agent_parse($module, bytes, /)\n--\n\n"
-               "Return (name, argument, used) of a request, None if it goes on; else ValueError.")},
+    PLUS_METHOD("memory_agent_after_fork_child", after_fork_child, METH_NOARGS, "$module, /",
+                "Let go of the parent's socket, and have an own one."),
+    PLUS_METHOD("memory_agent_collects", collector_is_on, METH_NOARGS, "$module, /",
+                "Return whether the collector is on, but for the agent, which answers without it."),
+    PLUS_METHOD("memory_agent_wait", wait_ms, METH_O, "$module, milliseconds, /",
+                "Wait in an answer, with the program's collector as it was.\n\n"
+                "True: it is to end, since a fork or the end of the process waits."),
+    PLUS_METHOD("memory_agent_path", path, METH_NOARGS, "$module, /",
+                "Return the path of the socket; empty if there is none."),
+    PLUS_METHOD("memory_agent_parse", parse, METH_O, "$module, bytes, /",
+                "Return (name, argument, used) of a request, None if it goes on; else ValueError."),
     {NULL, NULL, 0, NULL},
 };

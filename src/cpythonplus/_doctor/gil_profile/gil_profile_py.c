@@ -7,6 +7,7 @@
  * `left` counts down, so that a profile whose reader is gone (`top` was killed) ends by itself. */
 #include "../../_interp/frames/frames.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../_base/rows.h"
 #include "../../gil/control.h"
@@ -138,19 +139,16 @@ gil_profile_line(PyObject *module, PyObject *args)
 }
 
 PyMethodDef plus_gil_profile_methods[] = {
-    {"gil_profile_start", gil_profile_start, METH_O,
-     PyDoc_STR("gil_profile_start($module, count, /)\n--\n\n"
-               "Charge holds and waits to stacks, for at least so many of them.")},
+    PLUS_METHOD("gil_profile_start", gil_profile_start, METH_O, "$module, count, /",
+                "Charge holds and waits to stacks, for at least so many of them."),
     {"gil_profile_stop", gil_profile_stop, METH_NOARGS,
      PyDoc_STR("gil_profile_stop($module, /)\n--\n\nEnd the profile and forget it.")},
-    {"gil_profile_rows", gil_profile_rows, METH_NOARGS,
-     PyDoc_STR(
-         "gil_profile_rows($module, /)\n--\n\n"
-         "Return (number, holds, waits) of each stack; both are (count, total_ns, longest_ns).\n\n"
-         "Stack 0 has what found no room.")},
-    {"gil_profile_stack", gil_profile_stack, METH_O,
-     PyDoc_STR("gil_profile_stack($module, number, /)\n--\n\n"
-               "Return ([(code, offset), ...], is_cut), innermost first.")},
+    PLUS_METHOD(
+        "gil_profile_rows", gil_profile_rows, METH_NOARGS, "$module, /",
+        "Return (number, holds, waits) of each stack; both are (count, total_ns, longest_ns).\n\n"
+        "Stack 0 has what found no room."),
+    PLUS_METHOD("gil_profile_stack", gil_profile_stack, METH_O, "$module, number, /",
+                "Return ([(code, offset), ...], is_cut), innermost first."),
     {"gil_profile_line", gil_profile_line, METH_VARARGS,
      PyDoc_STR("gil_profile_line($module, code, offset, /)\n--\n\nReturn the source line.")},
     {NULL, NULL, 0, NULL},

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "../../_interp/frames/pystate.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/rows.h"
 #include "../binding.h"
 
@@ -86,11 +87,9 @@ set_again(PyObject *module, PyObject *rows)
 }
 
 PyMethodDef plus_profilers_methods[] = {
-    {"memory_profilers", profilers, METH_NOARGS,
-     PyDoc_STR("memory_profilers($module, /)\n--\n\n"
-               "Return (thread, function, object) for each thread that has a profile function.")},
-    {"memory_profilers_set", set_again, METH_O,
-     PyDoc_STR("memory_profilers_set($module, profilers, /)\n--\n\n"
-               "Set profile functions again, of threads that have none; False: impossible here.")},
+    PLUS_METHOD("memory_profilers", profilers, METH_NOARGS, "$module, /",
+                "Return (thread, function, object) for each thread that has a profile function."),
+    PLUS_METHOD("memory_profilers_set", set_again, METH_O, "$module, profilers, /",
+                "Set profile functions again, of threads that have none; False: impossible here."),
     {NULL, NULL, 0, NULL},
 };

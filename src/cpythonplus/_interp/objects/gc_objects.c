@@ -387,21 +387,6 @@ plus_gc_objects_listed(const PyObject *op)
 }
 
 static int
-visit_listing(int (*visit)(PyObject *, bool, void *), void *arg)
-{
-    int stop = plus_gc_objects_begin();
-
-    if (stop < 0) {
-        return stop;
-    }
-    for (size_t i = 0; stop == 0 && i < listing.count; i++) {
-        stop = visit(listing.objects[i], false, arg);
-    }
-    plus_gc_objects_end();
-    return stop;
-}
-
-static int
 visit_ring(struct link *head, bool frozen, int (*visit)(PyObject *, bool, void *), void *arg)
 {
     for (struct link *link = next_of(head); link != head; link = next_of(link)) {
@@ -418,7 +403,16 @@ int
 plus_gc_objects_visit(int (*visit)(PyObject *op, bool frozen, void *arg), void *arg)
 {
     if (rings.generations == NULL) {
-        return visit_listing(visit, arg);
+        int stop = plus_gc_objects_begin();
+
+        if (stop < 0) {
+            return stop;
+        }
+        for (size_t i = 0; stop == 0 && i < listing.count; i++) {
+            stop = visit(listing.objects[i], false, arg);
+        }
+        plus_gc_objects_end();
+        return stop;
     }
     for (int i = 0; i < GENERATIONS; i++) {
         int stop = visit_ring(&rings.generations[i].head, false, visit, arg);

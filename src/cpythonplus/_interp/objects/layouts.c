@@ -441,26 +441,6 @@ log2_size_for(Py_ssize_t entries)
     return log2_size;
 }
 
-static bool
-read_dict(const PyDictObject *dict, struct plus_table *table)
-{
-    const struct key_table *keys = keys_of(dict);
-
-    /* Empty dicts share the interpreter's table, split ones have their class's. */
-    if (dict->ma_values != NULL || keys->owners != 1) {
-        return false;
-    }
-    table->entries = dict->ma_used;
-    table->general = keys->kind == GENERAL_KEYS;
-    table->capacity = usable_of(keys->log2_size);
-    table->size_bytes = DICT_BYTES + table_bytes(keys);
-    table->could_be_bytes = DICT_BYTES;
-    if (dict->ma_used > 0) {
-        table->could_be_bytes += table_bytes_for(log2_size_for(dict->ma_used), table->general);
-    }
-    return true;
-}
-
 /* The size that set(other) would choose (Objects/setobject.c, 'set_table_resize'). */
 static Py_ssize_t
 set_slots_for(Py_ssize_t entries)
@@ -493,7 +473,22 @@ bool
 plus_table_of(PyObject *op, struct plus_table *table)
 {
     if (PyDict_Check(op)) {
-        return read_dict((PyDictObject *)op, table);
+        const PyDictObject *dict = (PyDictObject *)op;
+        const struct key_table *keys = keys_of(dict);
+
+        /* Empty dicts share the interpreter's table, split ones have their class's. */
+        if (dict->ma_values != NULL || keys->owners != 1) {
+            return false;
+        }
+        table->entries = dict->ma_used;
+        table->general = keys->kind == GENERAL_KEYS;
+        table->capacity = usable_of(keys->log2_size);
+        table->size_bytes = DICT_BYTES + table_bytes(keys);
+        table->could_be_bytes = DICT_BYTES;
+        if (dict->ma_used > 0) {
+            table->could_be_bytes += table_bytes_for(log2_size_for(dict->ma_used), table->general);
+        }
+        return true;
     }
     return PyAnySet_Check(op) && read_set((PySetObject *)op, table);
 }

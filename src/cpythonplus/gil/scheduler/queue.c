@@ -2,18 +2,6 @@
 
 #include <stddef.h>
 
-/* Links `thread` in front of `next`, or at the tail if `next` is NULL. */
-static void
-link_before(struct plus_queue *queue, struct plus_thread *thread, struct plus_thread *next)
-{
-    struct plus_thread *prev = next != NULL ? next->prev : queue->tail;
-
-    thread->next = next;
-    thread->prev = prev;
-    *(prev != NULL ? &prev->next : &queue->head) = thread;
-    *(next != NULL ? &next->prev : &queue->tail) = thread;
-}
-
 void
 plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread)
 {
@@ -29,7 +17,13 @@ plus_queue_insert(struct plus_queue *queue, struct plus_thread *thread)
             at = at->prev;
         }
     }
-    link_before(queue, thread, next);
+    /* Link `thread` in front of `next`, or at the tail if `next` is NULL. */
+    struct plus_thread *prev = next != NULL ? next->prev : queue->tail;
+
+    thread->next = next;
+    thread->prev = prev;
+    *(prev != NULL ? &prev->next : &queue->head) = thread;
+    *(next != NULL ? &next->prev : &queue->tail) = thread;
 }
 
 void

@@ -77,19 +77,6 @@ note_single(void)
 }
 
 static void
-unlink_record(struct plus_thread *thread)
-{
-    struct plus_thread *prev = thread->registry_prev;
-
-    *(prev != NULL ? &prev->registry_next : bucket_of(thread->serial)) = thread->registry_next;
-    if (thread->registry_next != NULL) {
-        thread->registry_next->registry_prev = prev;
-    }
-    atomic_fetch_sub(&registry_size, 1);
-    note_single();
-}
-
-static void
 thread_exits(void *record)
 {
     struct plus_thread *thread = record;
@@ -98,7 +85,14 @@ thread_exits(void *record)
         on_exit_callback(thread);
     }
     lock_registry();
-    unlink_record(thread);
+    struct plus_thread *prev = thread->registry_prev;
+
+    *(prev != NULL ? &prev->registry_next : bucket_of(thread->serial)) = thread->registry_next;
+    if (thread->registry_next != NULL) {
+        thread->registry_next->registry_prev = prev;
+    }
+    atomic_fetch_sub(&registry_size, 1);
+    note_single();
     unlock_registry();
     plus_thread_own = NULL;
     free(thread);

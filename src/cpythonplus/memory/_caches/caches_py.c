@@ -179,26 +179,22 @@ memory_fixed_costs(PyObject *module, PyObject *unused)
 }
 
 PyMethodDef plus_memory_caches_methods[] = {
-    {"memory_free_lists_text", memory_free_lists_text, METH_NOARGS,
-     PyDoc_STR("memory_free_lists_text($module, /)\n--\n\n"
-               "Return what sys._debugmallocstats() writes, None if there is no such function.")},
-    {"memory_exclusively_held", memory_exclusively_held, METH_VARARGS,
-     PyDoc_STR("memory_exclusively_held($module, roots, spared, /)\n--\n\n"
-               "Return how many objects, and bytes, only the roots hold, themselves included.\n\n"
-               "spared: objects that do not count, nor what they hold.")},
-    {"memory_gc_objects_of", memory_gc_objects_of, METH_O,
-     PyDoc_STR(
-         "memory_gc_objects_of($module, types, /)\n--\n\n"
-         "Return a list of the objects of just these types that the collector knows.\n\n"
-         "None: of all types, but for tuples that C code may be filling; BaseException: of it\n"
-         "and all that derive from it.  Frozen ones, too.\n"
-         "UnsupportedPlatform where the heap cannot be walked.")},
-    {"memory_instance_dict", memory_instance_dict, METH_O,
-     PyDoc_STR("memory_instance_dict($module, op, /)\n--\n\n"
-               "Return the dict of an instance of a built-in type, None if it has none yet.")},
-    {"memory_fixed_costs", memory_fixed_costs, METH_NOARGS,
-     PyDoc_STR("memory_fixed_costs($module, /)\n--\n\n"
-               "Return (objects, bytes) of code, docstrings, annotations, interned strings, and\n"
-               "those of them that are immortal.")},
+    PLUS_METHOD("memory_free_lists_text", memory_free_lists_text, METH_NOARGS, "$module, /",
+                "Return what sys._debugmallocstats() writes, None if there is no such function."),
+    PLUS_METHOD("memory_exclusively_held", memory_exclusively_held, METH_VARARGS,
+                "$module, roots, spared, /",
+                "Return how many objects, and bytes, only the roots hold, themselves included.\n\n"
+                "spared: objects that do not count, nor what they hold."),
+    PLUS_METHOD(
+        "memory_gc_objects_of", memory_gc_objects_of, METH_O, "$module, types, /",
+        "Return a list of the objects of just these types that the collector knows.\n\n"
+        "None: of all types, but for tuples that C code may be filling; BaseException: of it\n"
+        "and all that derive from it.  Frozen ones, too.\n"
+        "UnsupportedPlatform where the heap cannot be walked."),
+    PLUS_METHOD("memory_instance_dict", memory_instance_dict, METH_O, "$module, op, /",
+                "Return the dict of an instance of a built-in type, None if it has none yet."),
+    PLUS_METHOD("memory_fixed_costs", memory_fixed_costs, METH_NOARGS, "$module, /",
+                "Return (objects, bytes) of code, docstrings, annotations, interned strings, and\n"
+                "those of them that are immortal."),
     {NULL, NULL, 0, NULL},
 };

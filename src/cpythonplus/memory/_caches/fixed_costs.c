@@ -72,20 +72,6 @@ constants_bytes(PyCodeObject *code, PyObject *docstring)
     return size;
 }
 
-static void
-add_code(struct plus_fixed_costs *costs, PyCodeObject *code)
-{
-    PyObject *docstring = docstring_of(code);
-
-    add(&costs->code, plus_object_bytes((PyObject *)code) + constants_bytes(code, docstring) +
-                          share_of(code->co_names) + share_of(code->co_localsplusnames) +
-                          share_of(code->co_localspluskinds) + share_of(code->co_linetable) +
-                          share_of(code->co_exceptiontable));
-    if (docstring != NULL) {
-        add(&costs->docstrings, plus_object_bytes(docstring));
-    }
-}
-
 /* ---- classes, modules, functions ----------------------------------------------------------------- */
 
 /* Finds an item by the identity of its key: a key that is not interned is not one of the searched names.  Borrowed, or
@@ -166,7 +152,16 @@ look_at(PyObject *op, PyObject *parent, enum plus_heap_origin origin, void *arg)
         add_string(costs, op);
     }
     else if (PyCode_Check(op)) {
-        add_code(costs, (PyCodeObject *)op);
+        PyCodeObject *code = (PyCodeObject *)op;
+        PyObject *docstring = docstring_of(code);
+
+        add(&costs->code, plus_object_bytes((PyObject *)code) + constants_bytes(code, docstring) +
+                              share_of(code->co_names) + share_of(code->co_localsplusnames) +
+                              share_of(code->co_localspluskinds) + share_of(code->co_linetable) +
+                              share_of(code->co_exceptiontable));
+        if (docstring != NULL) {
+            add(&costs->docstrings, plus_object_bytes(docstring));
+        }
     }
     else if (PyFunction_Check(op)) {
         add_function(costs, (PyFunctionObject *)op);

@@ -1,6 +1,7 @@
 /* The binding of a census: the walk over the heap, and then its sums as Python objects. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/clock.h"
 #include "../../_base/rows.h"
 #include "../../_heap/heap_walk.h"
@@ -188,36 +189,33 @@ memory_reference_label(PyObject *module, PyObject *args)
 }
 
 PyMethodDef plus_memory_census_methods[] = {
-    {"memory_census", memory_census, METH_NOARGS,
-     PyDoc_STR(
-         "memory_census($module, /)\n--\n\n"
-         "Count every object; return (frozen, immortal, pause in ns, bytes that it took, classes,\n"
-         "namespaces, files, sizes of blocks, whether key tables and inline values were counted).\n"
-         "UnsupportedPlatform where it cannot be done.")},
-    {"memory_object_parts", memory_object_parts, METH_O,
-     PyDoc_STR("memory_object_parts($module, op, /)\n--\n\n"
-               "Return the bytes of the blocks of memory that the object consists of: the object,\n"
-               "a table or its items, values or a copy in UTF-8; 0 for what it does not have.")},
-    {"memory_referrers_of", memory_referrers_of, METH_O,
-     PyDoc_STR("memory_referrers_of($module, type, /)\n--\n\n"
-               "Return (kind, owner, name, references) for each way in which others refer to its\n"
-               "instances.  UnsupportedPlatform where it cannot be done.")},
-    {"memory_root_path", memory_root_path, METH_VARARGS,
-     PyDoc_STR(
-         "memory_root_path($module, target, any_instance, caller, own, /)\n--\n\n"
-         "Return (root, name, objects): the shortest path to an object, or an instance, from a\n"
-         "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
-         "LookupError if there is no instance; UnsupportedPlatform where it cannot be done.")},
-    {"memory_root_paths", memory_root_paths, METH_VARARGS,
-     PyDoc_STR(
-         "memory_root_paths($module, targets, own, seconds, /)\n--\n\n"
-         "Return a list with the shortest path to each of at most 16 objects, or None,\n"
-         "and for how many ns the GIL was held at most; looked for in a copy of the process,\n"
-         "for so many seconds at most.  UnsupportedPlatform, RuntimeError, OSError.")},
-    {"memory_reference_label", memory_reference_label, METH_VARARGS,
-     PyDoc_STR(
-         "memory_reference_label($module, source, target, /)\n--\n\n"
-         "Return how one object refers to another: (\"attribute\", name), (\"key\", object),\n"
-         "(\"index\", number), (\"dict\", None), or (\"\", None) if that is not to be seen.")},
+    PLUS_METHOD(
+        "memory_census", memory_census, METH_NOARGS, "$module, /",
+        "Count every object; return (frozen, immortal, pause in ns, bytes that it took, classes,\n"
+        "namespaces, files, sizes of blocks, whether key tables and inline values were counted).\n"
+        "UnsupportedPlatform where it cannot be done."),
+    PLUS_METHOD(
+        "memory_object_parts", memory_object_parts, METH_O, "$module, op, /",
+        "Return the bytes of the blocks of memory that the object consists of: the object,\n"
+        "a table or its items, values or a copy in UTF-8; 0 for what it does not have."),
+    PLUS_METHOD("memory_referrers_of", memory_referrers_of, METH_O, "$module, type, /",
+                "Return (kind, owner, name, references) for each way in which others refer to its\n"
+                "instances.  UnsupportedPlatform where it cannot be done."),
+    PLUS_METHOD(
+        "memory_root_path", memory_root_path, METH_VARARGS,
+        "$module, target, any_instance, caller, own, /",
+        "Return (root, name, objects): the shortest path to an object, or an instance, from a\n"
+        "module or a variable; not of the code `caller`, nor of files that begin with `own`.\n"
+        "LookupError if there is no instance; UnsupportedPlatform where it cannot be done."),
+    PLUS_METHOD(
+        "memory_root_paths", memory_root_paths, METH_VARARGS, "$module, targets, own, seconds, /",
+        "Return a list with the shortest path to each of at most 16 objects, or None,\n"
+        "and for how many ns the GIL was held at most; looked for in a copy of the process,\n"
+        "for so many seconds at most.  UnsupportedPlatform, RuntimeError, OSError."),
+    PLUS_METHOD(
+        "memory_reference_label", memory_reference_label, METH_VARARGS,
+        "$module, source, target, /",
+        "Return how one object refers to another: (\"attribute\", name), (\"key\", object),\n"
+        "(\"index\", number), (\"dict\", None), or (\"\", None) if that is not to be seen."),
     {NULL, NULL, 0, NULL},
 };

@@ -270,18 +270,6 @@ beginning_of(const struct root *root, size_t target)
     return may_be_unfinished ? next : first;
 }
 
-static void
-hold(struct path *path, const struct root *root, size_t target)
-{
-    path->root = Py_NewRef(root->root);
-    path->name = Py_NewRef(root->name);
-    path->length = 0;
-    for (const struct node *node = beginning_of(root, target);
-         node != NULL && path->length < PATH_MAX_OBJECTS; node = node->ways[target].next) {
-        path->objects[path->length++] = Py_NewRef(node->object);
-    }
-}
-
 /* Returns a new tuple; releases the references of `path`. */
 static PyObject *
 tuple_of(const struct path *path)
@@ -362,7 +350,13 @@ find_one(void *arg)
         root->first = root->found
                           ? root->first
                           : root->last; /* without a root, the longest path that was found */
-        hold(&it->path, root, 0);
+        it->path.root = Py_NewRef(root->root);
+        it->path.name = Py_NewRef(root->name);
+        it->path.length = 0;
+        for (const struct node *node = beginning_of(root, 0);
+             node != NULL && it->path.length < PATH_MAX_OBJECTS; node = node->ways[0].next) {
+            it->path.objects[it->path.length++] = Py_NewRef(node->object);
+        }
     }
     return status;
 }

@@ -63,16 +63,6 @@ hash_of(PyObject *dict)
     return (const void *)(uintptr_t)(hash | 1);
 }
 
-static void
-add(struct plus_dict_rows *rows, PyObject *dict, Py_ssize_t size_bytes, int by)
-{
-    if (by > 0) {
-        rows->samples[rows->met++ % PLUS_ROW_SAMPLES] = dict;
-    }
-    rows->count += by;
-    rows->size_bytes += by * size_bytes;
-}
-
 int
 plus_dict_rows_count(struct plus_dict_rows_table *table, PyObject *dict, int by)
 {
@@ -98,7 +88,11 @@ plus_dict_rows_count(struct plus_dict_rows_table *table, PyObject *dict, int by)
         table->small_keys += by * keys;
         rows = &table->small;
     }
-    add(rows, dict, own.size_bytes, by);
+    if (by > 0) {
+        rows->samples[rows->met++ % PLUS_ROW_SAMPLES] = dict;
+    }
+    rows->count += by;
+    rows->size_bytes += by * own.size_bytes;
     return 0;
 }
 

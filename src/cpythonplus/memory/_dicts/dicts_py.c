@@ -1,6 +1,7 @@
 /* The binding of dicts. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/raise.h"
 #include "../../_base/rows.h"
 #include "../../_heap/heap_walk.h"
@@ -79,12 +80,6 @@ samples_list(const struct plus_dict_rows *rows)
     return samples;
 }
 
-static bool
-is_worth_it(const struct plus_dict_walk *walk, const struct plus_dict_rows *rows)
-{
-    return rows->count > 0 && rows->size_bytes - least_bytes(rows) >= walk->worth_bytes;
-}
-
 static PyObject *
 rows_rows(const struct plus_dict_walk *walk)
 {
@@ -93,7 +88,7 @@ rows_rows(const struct plus_dict_walk *walk)
 
     for (size_t at = 0;
          result != NULL && (each = plus_record_table_next(&walk->rows.rows, &at)) != NULL;) {
-        if (is_worth_it(walk, each)) {
+        if (each->count > 0 && each->size_bytes - least_bytes(each) >= walk->worth_bytes) {
             plus_append_row(&result,
                             Py_BuildValue("(nnnnnnN)", each->keys, each->count, each->size_bytes,
                                           each->count * plus_shared_dict_bytes(each->keys),
@@ -220,25 +215,22 @@ memory_table_of(PyObject *module, PyObject *op)
 }
 
 PyMethodDef plus_memory_dicts_methods[] = {
-    {"memory_walk_dicts", memory_walk_dicts, METH_VARARGS,
-     PyDoc_STR(
-         "memory_walk_dicts($module, worth_bytes, limit, /)\n--\n\n"
-         "Return (classes, tables, count, bytes, rows, small, huge) of a walk over the heap.\n\n"
-         "classes: of those whose instances have dicts that could do without, or would save\n"
-         "`worth_bytes` as Records: (class, (instances, inline, split, combined), (bytes, lost,\n"
-         "their bytes, could be, bytes as Records), (too many attributes, other keys, foreign\n"
-         "names, put there), (names, room)).\n"
-         "tables: the `limit` that would save most: (object, entries, capacity, bytes,\n"
-         "could be).  count, bytes: of all that would save `worth_bytes`.\n"
-         "rows: dicts with the same keys: (keys, dicts, bytes, with shared keys, as Records, as\n"
-         "CompactDicts, samples).  small: all other small ones: (dicts, bytes, as CompactDicts,\n"
-         "samples).  huge: as tables, could be: as CompactDicts.")},
-    {"memory_attributes_of", memory_attributes_of, METH_O,
-     PyDoc_STR("memory_attributes_of($module, op, /)\n--\n\n"
-               "Return (storage, attributes, bytes) of an instance of a Python class, else None.")},
-    {"memory_table_of", memory_table_of, METH_O,
-     PyDoc_STR("memory_table_of($module, op, /)\n--\n\n"
-               "Return (entries, capacity, bytes, could be) of a dict or set, None if it has no\n"
-               "table of its own.")},
+    PLUS_METHOD(
+        "memory_walk_dicts", memory_walk_dicts, METH_VARARGS, "$module, worth_bytes, limit, /",
+        "Return (classes, tables, count, bytes, rows, small, huge) of a walk over the heap.\n\n"
+        "classes: of those whose instances have dicts that could do without, or would save\n"
+        "`worth_bytes` as Records: (class, (instances, inline, split, combined), (bytes, lost,\n"
+        "their bytes, could be, bytes as Records), (too many attributes, other keys, foreign\n"
+        "names, put there), (names, room)).\n"
+        "tables: the `limit` that would save most: (object, entries, capacity, bytes,\n"
+        "could be).  count, bytes: of all that would save `worth_bytes`.\n"
+        "rows: dicts with the same keys: (keys, dicts, bytes, with shared keys, as Records, as\n"
+        "CompactDicts, samples).  small: all other small ones: (dicts, bytes, as CompactDicts,\n"
+        "samples).  huge: as tables, could be: as CompactDicts."),
+    PLUS_METHOD("memory_attributes_of", memory_attributes_of, METH_O, "$module, op, /",
+                "Return (storage, attributes, bytes) of an instance of a Python class, else None."),
+    PLUS_METHOD("memory_table_of", memory_table_of, METH_O, "$module, op, /",
+                "Return (entries, capacity, bytes, could be) of a dict or set, None if it has no\n"
+                "table of its own."),
     {NULL, NULL, 0, NULL},
 };

@@ -68,22 +68,16 @@ code_hash(PyObject *op)
            (uint64_t)code->co_firstlineno;
 }
 
-static uint64_t
-frame_hash(PyObject *op)
-{
-    PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)op);
-    uint64_t hash = code_hash((PyObject *)code);
-
-    Py_XDECREF(code);
-    return hash;
-}
-
 /* Hashes the code that the object belongs to, or the class that it is. */
 static uint64_t
 detail_hash(PyObject *op)
 {
     if (PyFrame_Check(op)) {
-        return frame_hash(op);
+        PyCodeObject *code = PyFrame_GetCode((PyFrameObject *)op);
+        uint64_t hash = code_hash((PyObject *)code);
+
+        Py_XDECREF(code);
+        return hash;
     }
     if (PyFunction_Check(op)) {
         return code_hash(((PyFunctionObject *)op)->func_code);
@@ -102,30 +96,24 @@ item_hash(const struct plus_batch *batch, uint32_t item)
     return mix(type_hash(batch, Py_TYPE(op)) + 3 * detail_hash(op));
 }
 
-/* Hashes the key that a small dict has for the target. */
-static uint64_t
-key_hash(PyObject *dict, PyObject *target)
-{
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-
-    if (PyDict_GET_SIZE(dict) > DICT_KEYS_MAX) {
-        return 0;
-    }
-    while (PyDict_Next(dict, &position, &key, &value)) {
-        if (value == target) {
-            return text_hash(key);
-        }
-    }
-    return 0;
-}
-
 /* Hashes the variable or attribute of the source that refers to the target; 0 if none is known. */
 static uint64_t
 label_hash(PyObject *source, PyObject *target, uint16_t place)
 {
     if (PyDict_CheckExact(source)) {
-        return key_hash(source, target);
+        /* Hash the key that a small dict has for the target. */
+        Py_ssize_t position = 0;
+        PyObject *key, *value;
+
+        if (PyDict_GET_SIZE(source) > DICT_KEYS_MAX) {
+            return 0;
+        }
+        while (PyDict_Next(source, &position, &key, &value)) {
+            if (value == target) {
+                return text_hash(key);
+            }
+        }
+        return 0;
     }
     if (PyList_Check(source) || PyTuple_Check(source) || PyDict_Check(source) ||
         PyAnySet_Check(source)) {

@@ -192,28 +192,22 @@ meet(PyObject *op, void *arg)
     return 0;
 }
 
-/* Meets keys and values: a dict's tp_traverse leaves out keys that are strings. */
-static int
-meet_entries(PyObject *dict, struct taking *taking)
-{
-    Py_ssize_t position = 0;
-    PyObject *key, *value;
-    int status = 0;
-
-    while (status == 0 && PyDict_Next(dict, &position, &key, &value)) {
-        status = meet(key, taking);
-        if (status == 0) {
-            status = meet(value, taking);
-        }
-    }
-    return status;
-}
-
 static int
 meet_referents(PyObject *op, struct taking *taking)
 {
     if (PyDict_CheckExact(op)) {
-        return meet_entries(op, taking);
+        /* Meet keys and values: a dict's tp_traverse leaves out keys that are strings. */
+        Py_ssize_t position = 0;
+        PyObject *key, *value;
+        int status = 0;
+
+        while (status == 0 && PyDict_Next(op, &position, &key, &value)) {
+            status = meet(key, taking);
+            if (status == 0) {
+                status = meet(value, taking);
+            }
+        }
+        return status;
     }
     return plus_can_be_traversed(op) ? Py_TYPE(op)->tp_traverse(op, meet, taking) : 0;
 }

@@ -29,15 +29,6 @@ clearing_init(struct clearing *this, PyObject *op, bool call)
     return this->finalize && this->references && this->callbacks ? 0 : -1;
 }
 
-static void
-clearing_fini(struct clearing *this)
-{
-    Py_XDECREF(this->getweakrefs);
-    Py_XDECREF(this->finalize);
-    Py_XDECREF(this->references);
-    Py_XDECREF(this->callbacks);
-}
-
 /* Detaches a weakref.finalize that is not called now; otherwise it would be called at exit. */
 static int
 detach(struct clearing *this, PyObject *callback)
@@ -158,6 +149,9 @@ plus_memory_clear_weakrefs(PyObject *module, PyObject *args)
         }
         result = PyLong_FromSsize_t(PyList_GET_SIZE(this.references));
     }
-    clearing_fini(&this);
+    Py_XDECREF(this.getweakrefs);
+    Py_XDECREF(this.finalize);
+    Py_XDECREF(this.references);
+    Py_XDECREF(this.callbacks);
     return result;
 }

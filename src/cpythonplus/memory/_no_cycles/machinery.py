@@ -51,9 +51,6 @@ class Machinery:
             return True
         if _ANYIO in cause.place.file and cause.place.function.startswith("TestRunner."):
             return True
-        return self._is_fixture(cause, item)
-
-    def _is_fixture(self, cause: Cause, item: pytest.Item | None) -> bool:
         if item is None or cause.place.file != str(item.path):
             return False
         name = re.split(r"[.\[]", cause.variable, maxsplit=1)[0]

@@ -111,7 +111,12 @@ class Young:
 
     def _collect(self, generation: int) -> list[Cycle]:
         if not gc.get_debug() & gc.DEBUG_SAVEALL or self._note not in gc.callbacks:
-            self._begin_again()
+            # Watch again, if a test has replaced the collector's debug flags or callbacks.
+            self._watch.stop()
+            self._watch.start()
+            if self._note in gc.callbacks:
+                gc.callbacks.remove(self._note)
+            gc.callbacks.append(self._note)
         looked = self._certainly_collect(generation)
         found = [*self._certain, *self._watch.take()]
         self._certain = []
@@ -131,14 +136,6 @@ class Young:
                 return True
             time.sleep(0.001)
         return False
-
-    def _begin_again(self) -> None:
-        """Watch again, if a test has replaced the collector's debug flags or callbacks."""
-        self._watch.stop()
-        self._watch.start()
-        if self._note in gc.callbacks:
-            gc.callbacks.remove(self._note)
-        gc.callbacks.append(self._note)
 
     def relax(self) -> None:
         """Make the collector start late; before the first test too, while tests are collected."""

@@ -84,10 +84,7 @@ class _Look:
             self.lost = f"{error}"
         self.pause_ns = max(self.pause_ns, memory.pause_ns)
         self.c_heap_bytes = _unexplained(malloc, self.found) if self.found else -1
-        self._split_blocks()
-
-    def _split_blocks(self) -> None:
-        """Split blocks in arenas, or mimalloc's segments, into those of objects and the rest."""
+        # Split blocks in arenas, or mimalloc's segments, into those of objects and the rest.
         live = self.parts.get("live_objects")
         if self.found and self.found["small_bytes"] and live is not None:
             explained = min(self.found["small_bytes"], live)
@@ -130,7 +127,9 @@ class Mark:
         before = self._look
         if not before.lost and not self._is_there():
             raise LookupError("the program has closed the file of the first look")
-        least = max(_LEAST_GROWN, int((_rss_bytes() - before.rss_bytes) * _LEAST_SHARE))
+        least = max(
+            _LEAST_GROWN, int((resident_bytes(os.getpid()) - before.rss_bytes) * _LEAST_SHARE)
+        )
         now = _Look(self.file, least, marks=False)
         lost = before.lost or now.lost
         found = {} if lost else now.found
@@ -425,10 +424,6 @@ def ways_of(groups: Iterable[dict[str, Any]]) -> tuple[Where, ...]:
 
 
 # ---- other sums ---------------------------------------------------------------------------------
-
-
-def _rss_bytes() -> int:
-    return resident_bytes(os.getpid())
 
 
 def _kinds(

@@ -153,24 +153,23 @@ PLUS_RETURNS(memory_malloc_bytes,
              PyLong_FromLongLong(plus_c_allocator_used_bytes(plus_c_allocator_kind())))
 
 PyMethodDef plus_memory_owners_methods[] = {
-    {"memory_malloc_bytes", memory_malloc_bytes, METH_NOARGS,
-     PyDoc_STR("memory_malloc_bytes($module, /)\n--\n\n"
-               "Return what the C library's malloc has handed out; -1 where that is not known.")},
-    {"memory_owners", memory_owners, METH_VARARGS,
-     PyDoc_STR(
-         "memory_owners($module, before, least, marks, seconds, most_bytes, asked=None, /)\n--\n\n"
-         "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
-         "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
-         "told;\n"
-         "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the "
-         "memory that it may "
-         "take;\n"
-         "asked: a class that is told in any case, as `asked`.\n\n"
-         "The dict has `objects`, `bytes`, `large_bytes` (of malloc's blocks),\n"
-         "`small_bytes` (of those in pymalloc's arenas), the same of\n"
-         "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, "
-         "`held`,\n"
-         "`left`.  UnsupportedPlatform where it cannot be done; "
-         "OSError.")},
+    PLUS_METHOD("memory_malloc_bytes", memory_malloc_bytes, METH_NOARGS, "$module, /",
+                "Return what the C library's malloc has handed out; -1 where that is not known."),
+    PLUS_METHOD(
+        "memory_owners", memory_owners, METH_VARARGS,
+        "$module, before, least, marks, seconds, most_bytes, asked=None, /",
+        "Look at a copy of the process; return (marshalled dict, pause in ns, file of a mark).\n"
+        "before: the file of an earlier mark, or -1; least: bytes from which on an owner is "
+        "told;\n"
+        "marks: whether a mark is made (else -1); seconds: how long it may take; most_bytes: the "
+        "memory that it may "
+        "take;\n"
+        "asked: a class that is told in any case, as `asked`.\n\n"
+        "The dict has `objects`, `bytes`, `large_bytes` (of malloc's blocks),\n"
+        "`small_bytes` (of those in pymalloc's arenas), the same of\n"
+        "`before`, `owners`, `classes`, and what is told together: `frames`, `unreached`, "
+        "`held`,\n"
+        "`left`.  UnsupportedPlatform where it cannot be done; "
+        "OSError."),
     {NULL, NULL, 0, NULL},
 };

@@ -102,14 +102,6 @@ whole_pages(const struct plus_pages *pages, uintptr_t start, uintptr_t end)
     return first < last ? plus_pages_resident(pages, first, last) : 0;
 }
 
-static bool
-is_cached(struct reader *reader, const struct chunk *chunk, uintptr_t key)
-{
-    uintptr_t word;
-
-    return key != 0 && read_word(reader, chunk->start + 24, &word) && word == key;
-}
-
 /* free_below: bytes of free chunks since the last chunk that was in use. */
 static void
 count_chunk(struct plus_c_heap *heap, struct reader *reader, const struct chunk *chunk,
@@ -124,7 +116,8 @@ count_chunk(struct plus_c_heap *heap, struct reader *reader, const struct chunk 
         *free_below += resident;
         return;
     }
-    bool cached = is_cached(reader, chunk, key);
+    uintptr_t word;
+    bool cached = key != 0 && read_word(reader, chunk->start + 24, &word) && word == key;
     heap->last[heap->chunks++ % PLUS_C_HEAP_LAST] = (struct plus_c_heap_chunk){
         .start = chunk->start,
         .bytes = chunk->bytes,
@@ -138,13 +131,6 @@ count_chunk(struct plus_c_heap *heap, struct reader *reader, const struct chunk 
     else {
         heap->used += resident;
     }
-}
-
-static void
-count_top(struct plus_c_heap *heap, const struct plus_pages *pages, uintptr_t start, uintptr_t end)
-{
-    heap->top = plus_pages_resident(pages, start, end);
-    heap->returnable += whole_pages(pages, start, end);
 }
 
 /* True if there is a chunk at the address; `bytes` is its length, 0 for the fence at the end of a full heap. */
@@ -175,7 +161,8 @@ walk(struct plus_c_heap *heap, struct reader *reader, uintptr_t first, uintptr_t
     for (;;) {
         uintptr_t next = chunk.start + chunk.bytes, bytes;
         if (next == end) {
-            count_top(heap, reader->pages, chunk.start, end);
+            heap->top = plus_pages_resident(reader->pages, chunk.start, end);
+            heap->returnable += whole_pages(reader->pages, chunk.start, end);
             return 0;
         }
         if (chunk.bytes < SMALLEST_CHUNK && chunk.bytes != GRAIN) {

@@ -46,18 +46,6 @@ filter_bit(uintptr_t address)
     return (address >> 20) & (8 * sizeof((struct search *)0)->filter - 1);
 }
 
-static void
-fill_filter(struct search *search)
-{
-    for (size_t i = 0; i < search->count; i++) {
-        for (uintptr_t at = search->pinned[i].start >> 20; at <= (search->pinned[i].end - 1) >> 20;
-             at++) {
-            size_t bit = filter_bit(at << 20);
-            search->filter[bit / 8] |= (uint8_t)(1u << bit % 8);
-        }
-    }
-}
-
 static inline bool
 may_be_pinned(const struct search *search, uintptr_t address)
 {
@@ -297,7 +285,13 @@ begin(struct search *search, const struct plus_pinned *pinned, size_t count)
     if (plus_address_table_reserve(&search->claims, blocks) < 0 || search->owners == NULL) {
         return -ENOMEM;
     }
-    fill_filter(search);
+    for (size_t i = 0; i < search->count; i++) {
+        for (uintptr_t at = search->pinned[i].start >> 20; at <= (search->pinned[i].end - 1) >> 20;
+             at++) {
+            size_t bit = filter_bit(at << 20);
+            search->filter[bit / 8] |= (uint8_t)(1u << bit % 8);
+        }
+    }
     return 0;
 }
 

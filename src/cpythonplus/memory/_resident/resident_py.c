@@ -7,6 +7,7 @@
 
 #include "../../_base/memory/page.h"
 #include "../../_base/memory/segments.h"
+#include "../../_base/methods.h"
 #include "../../_base/process/clock.h"
 #include "../../_interp/objects/pools.h"
 #include "../_trim/c_allocator.h"
@@ -228,58 +229,51 @@ memory_segments(PyObject *module, PyObject *ignored)
 }
 
 PyMethodDef plus_memory_resident_methods[] = {
-    {"memory_arenas", plus_memory_arenas, METH_VARARGS,
-     PyDoc_STR(
-         "memory_arenas($module, blocks, pins, own={}, /)\n--\n\n"
-         "Return what is in pymalloc's arenas, or why it cannot be seen: a str.\n\n"
-         "blocks: (start, end) of blocks of the C heap whose owner is asked for;\n"
-         "pins: for so many types find what lies in arenas that are mostly free.\n"
-         "own: namespaces of the modules that examinations have brought, by name.\n"
-         "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
-         "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
-         "held, blocks, bytes and bytes held back by what is of `own`). A row of arenas has\n"
-         "start, end, blocks taken, bytes in memory that are live, overhead, free, in empty "
-         "pools.\n"
-         "A row of pins has type or None, whether they are objects, blocks, bytes, bytes held\n"
-         "back, an example. A row of owners has the block's start, the object, whether it is of "
-         "`own`.")},
-    {"memory_c_heap", memory_c_heap, METH_VARARGS,
-     PyDoc_STR(
-         "memory_c_heap($module, start, end, is_main, hold, /)\n--\n\n"
-         "Return what is in a heap of glibc's malloc, or the number of an error.\n\n"
-         "is_main: the main heap, else one of another arena that begins at `start` and ends\n"
-         "before `end`; hold: keep the GIL. (end, bytes in memory that are used, in threads'\n"
-         "caches, free, at the top, those that malloc_trim can give back, the last chunks, ns\n"
-         "that the GIL was held). A chunk, the topmost first, has address, bytes, bytes free "
-         "directly\n"
-         "below it, whether it is in a thread's cache.")},
-    {"memory_mimalloc", plus_memory_mimalloc, METH_O,
-     PyDoc_STR(
-         "memory_mimalloc($module, walks, /)\n--\n\n"
-         "Return (objects, their bytes, (start, end) of mimalloc's segments with objects, ns\n"
-         "that the program was paused) on a free-threaded build, else None.\n\n"
-         "walks: count objects, too; else these are 0.")},
-    {"memory_large_blocks", memory_large_blocks, METH_VARARGS,
-     PyDoc_STR("memory_large_blocks($module, start, end, enough, probes, /)\n--\n\n"
-               "Return (address, bytes, bytes in memory) of malloc's blocks with own mappings.\n\n"
-               "enough: ends when so many bytes are found; probes: and when so many pages were\n"
-               "none's beginning.")},
-    {"memory_resident_bytes", memory_resident_bytes, METH_VARARGS,
-     PyDoc_STR("memory_resident_bytes($module, start, end, /)\n--\n\n"
-               "Return how much of a range is in memory; 0 if some of it is not mapped.")},
-    {"memory_read_words", memory_read_words, METH_VARARGS,
-     PyDoc_STR("memory_read_words($module, address, count, /)\n--\n\n"
-               "Return that many words of this process's memory, or none.")},
-    {"memory_malloc_totals", memory_malloc_totals, METH_NOARGS,
-     PyDoc_STR("memory_malloc_totals($module, /)\n--\n\n"
-               "Return glibc's own sums, or None.\n\n"
-               "Bytes of its heaps, used, free, at the main heap's top, in fastbins, in mappings\n"
-               "of their own.")},
-    {"memory_foreign_malloc", memory_foreign_malloc, METH_NOARGS,
-     PyDoc_STR("memory_foreign_malloc($module, /)\n--\n\n"
-               "Return name, used and resident bytes of another allocator, or None.")},
-    {"memory_segments", memory_segments, METH_NOARGS,
-     PyDoc_STR("memory_segments($module, /)\n--\n\n"
-               "Return (start, end) of the variables of the program and of each library.")},
+    PLUS_METHOD(
+        "memory_arenas", plus_memory_arenas, METH_VARARGS, "$module, blocks, pins, own={}, /",
+        "Return what is in pymalloc's arenas, or why it cannot be seen: a str.\n\n"
+        "blocks: (start, end) of blocks of the C heap whose owner is asked for;\n"
+        "pins: for so many types find what lies in arenas that are mostly free.\n"
+        "own: namespaces of the modules that examinations have brought, by name.\n"
+        "(blocks taken, blocks from malloc or -1, rows of arenas, rows of pins, rows of\n"
+        "owners, arenas looked into, whether the heap could be walked, ns that the GIL was\n"
+        "held, blocks, bytes and bytes held back by what is of `own`). A row of arenas has\n"
+        "start, end, blocks taken, bytes in memory that are live, overhead, free, in empty "
+        "pools.\n"
+        "A row of pins has type or None, whether they are objects, blocks, bytes, bytes held\n"
+        "back, an example. A row of owners has the block's start, the object, whether it is of "
+        "`own`."),
+    PLUS_METHOD(
+        "memory_c_heap", memory_c_heap, METH_VARARGS, "$module, start, end, is_main, hold, /",
+        "Return what is in a heap of glibc's malloc, or the number of an error.\n\n"
+        "is_main: the main heap, else one of another arena that begins at `start` and ends\n"
+        "before `end`; hold: keep the GIL. (end, bytes in memory that are used, in threads'\n"
+        "caches, free, at the top, those that malloc_trim can give back, the last chunks, ns\n"
+        "that the GIL was held). A chunk, the topmost first, has address, bytes, bytes free "
+        "directly\n"
+        "below it, whether it is in a thread's cache."),
+    PLUS_METHOD(
+        "memory_mimalloc", plus_memory_mimalloc, METH_O, "$module, walks, /",
+        "Return (objects, their bytes, (start, end) of mimalloc's segments with objects, ns\n"
+        "that the program was paused) on a free-threaded build, else None.\n\n"
+        "walks: count objects, too; else these are 0."),
+    PLUS_METHOD("memory_large_blocks", memory_large_blocks, METH_VARARGS,
+                "$module, start, end, enough, probes, /",
+                "Return (address, bytes, bytes in memory) of malloc's blocks with own mappings.\n\n"
+                "enough: ends when so many bytes are found; probes: and when so many pages were\n"
+                "none's beginning."),
+    PLUS_METHOD("memory_resident_bytes", memory_resident_bytes, METH_VARARGS,
+                "$module, start, end, /",
+                "Return how much of a range is in memory; 0 if some of it is not mapped."),
+    PLUS_METHOD("memory_read_words", memory_read_words, METH_VARARGS, "$module, address, count, /",
+                "Return that many words of this process's memory, or none."),
+    PLUS_METHOD("memory_malloc_totals", memory_malloc_totals, METH_NOARGS, "$module, /",
+                "Return glibc's own sums, or None.\n\n"
+                "Bytes of its heaps, used, free, at the main heap's top, in fastbins, in mappings\n"
+                "of their own."),
+    PLUS_METHOD("memory_foreign_malloc", memory_foreign_malloc, METH_NOARGS, "$module, /",
+                "Return name, used and resident bytes of another allocator, or None."),
+    PLUS_METHOD("memory_segments", memory_segments, METH_NOARGS, "$module, /",
+                "Return (start, end) of the variables of the program and of each library."),
     {NULL, NULL, 0, NULL},
 };

@@ -96,14 +96,6 @@ plus_c_allocator_kind(void)
     return (enum plus_c_allocator_kind)kind;
 }
 
-static bool
-release_jemalloc(void)
-{
-    mallctl_function("thread.tcache.flush", NULL, NULL, NULL,
-                     0); /* an error if the caches are off */
-    return mallctl_function("arena." JEMALLOC_ALL_ARENAS ".purge", NULL, NULL, NULL, 0) == 0;
-}
-
 bool
 plus_c_allocator_release(enum plus_c_allocator_kind kind)
 {
@@ -112,7 +104,9 @@ plus_c_allocator_release(enum plus_c_allocator_kind kind)
         malloc_trim_function(0);
         return true;
     case PLUS_C_ALLOCATOR_JEMALLOC:
-        return release_jemalloc();
+        mallctl_function("thread.tcache.flush", NULL, NULL, NULL,
+                         0); /* an error if the caches are off */
+        return mallctl_function("arena." JEMALLOC_ALL_ARENAS ".purge", NULL, NULL, NULL, 0) == 0;
     case PLUS_C_ALLOCATOR_MIMALLOC:
         mi_collect_function(true);
         return true;

@@ -1,6 +1,7 @@
 /* The binding of pool_pages.c, c_allocator.c and heap_trimmer.c. */
 #include "../binding.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/behind_fork.h"
 #include "../../_base/raise.h"
 #include "../../_interp/objects/pool_pages.h"
@@ -90,18 +91,16 @@ trim_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 }
 
 PyMethodDef plus_memory_trim_methods[] = {
-    {"memory_trim_pools", trim_pools, METH_NOARGS,
-     PyDoc_STR("memory_trim_pools($module, /)\n--\n\n"
-               "Give pages of pymalloc's empty pools back.\n\n"
-               "Returns ('done' or why not, empty pools, arenas that were unmapped).")},
-    {"memory_trim_c_heap", trim_c_heap, METH_NOARGS,
-     PyDoc_STR(
-         "memory_trim_c_heap($module, /)\n--\n\n"
-         "Have malloc give free memory back.\n\n"
-         "Returns (which allocator it is, whether it was told, bytes that stay free in it).")},
-    {"memory_trim_regularly", trim_regularly, METH_VARARGS,
-     PyDoc_STR("memory_trim_regularly($module, interval_ms, worth_bytes, /)\n--\n\n"
-               "Start the thread that trims glibc's heap; False where malloc is not glibc's.")},
+    PLUS_METHOD("memory_trim_pools", trim_pools, METH_NOARGS, "$module, /",
+                "Give pages of pymalloc's empty pools back.\n\n"
+                "Returns ('done' or why not, empty pools, arenas that were unmapped)."),
+    PLUS_METHOD(
+        "memory_trim_c_heap", trim_c_heap, METH_NOARGS, "$module, /",
+        "Have malloc give free memory back.\n\n"
+        "Returns (which allocator it is, whether it was told, bytes that stay free in it)."),
+    PLUS_METHOD("memory_trim_regularly", trim_regularly, METH_VARARGS,
+                "$module, interval_ms, worth_bytes, /",
+                "Start the thread that trims glibc's heap; False where malloc is not glibc's."),
     {"memory_trim_pause", trim_pause, METH_NOARGS,
      PyDoc_STR("memory_trim_pause($module, /)\n--\n\nEnd that thread: before a fork.")},
     {"memory_trim_resume", trim_resume, METH_NOARGS,

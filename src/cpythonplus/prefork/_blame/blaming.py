@@ -86,11 +86,6 @@ class Blame(Data):
         nothing = CategoryShare(category, 0, 0, 0, 0)
         return next((each for each in self.by_category if each.category == category), nothing)
 
-    @property
-    def unknown_bytes(self) -> int:
-        """The bytes of pages with a change of unknown kind."""
-        return self.share(Category.UNKNOWN).bytes
-
     def __str__(self) -> str:
         from cpythonplus.prefork._blame.tables import blame_layout, text
 

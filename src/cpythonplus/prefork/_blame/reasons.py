@@ -196,12 +196,7 @@ class Reader:
             itself = block.address + 8 * kind.words_before
             owner = self._now_objects.owner(kind, itself)
             return _ObjectFields(owner, kind, itself, self._now_objects)
-        return self._without_header(block, now, then, fallback)
-
-    def _without_header(
-        self, block: Block, now: Sequence[int], then: Sequence[int], fallback: Category
-    ) -> "_Fields":
-        """Judge a block that is no object: part of an object, or a block of C code."""
+        # Judge a block that is no object: part of an object, or a block of C code.
         if 0 < keys_table_bytes(now) <= block.size or _is_values_table(now):
             return _Fields(Category.DICT_TABLES, _TABLE)
         if self._are_references(now, self._now_objects):

@@ -137,20 +137,6 @@ is_watched(PyObject *op)
     return false;
 }
 
-/* Count an object that stays mortal, once.  A tracked object is met only in its turn, except tuples and frozensets. */
-static void
-keep(struct walk *walk, PyObject *op, struct kind *kind)
-{
-    bool may_be_known = !plus_gc_is_tracked(op) || is_filled_alone(op);
-    int is_new = may_be_known ? plus_granules_add(&walk->leaves, op) : 1;
-
-    walk->failed |= is_new < 0;
-    if (is_new > 0 && !walk->failed) {
-        kind->kept += kind->verdict != WATCHABLE;
-        kind->watched += kind->verdict == WATCHABLE;
-    }
-}
-
 /* ------------------------------------------------------------------------------------------------
  * The walk
  */
@@ -194,7 +180,16 @@ treat(struct walk *walk, PyObject *op)
     struct kind *kind = kind_of(walk, Py_TYPE(op));
     if (kind->verdict == MORTAL || (kind->verdict == WATCHABLE && is_watched(op)) ||
         !plus_immortal_may_be(op)) {
-        keep(walk, op, kind);
+        /* Count an object that stays mortal, once.  A tracked object is met only in its turn, except tuples and
+         * frozensets. */
+        bool may_be_known = !plus_gc_is_tracked(op) || is_filled_alone(op);
+        int is_new = may_be_known ? plus_granules_add(&walk->leaves, op) : 1;
+
+        walk->failed |= is_new < 0;
+        if (is_new > 0 && !walk->failed) {
+            kind->kept += kind->verdict != WATCHABLE;
+            kind->watched += kind->verdict == WATCHABLE;
+        }
         return false;
     }
     walk->report->objects++;

@@ -51,7 +51,10 @@ def load(service: Service, server: Any, *, rereads: bool = False) -> None:
 
     rereads: read the configuration again before.
     """
-    _end_with_parent(server.pid)
+    # End this loader with the master even while it loads.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != server.pid:
+        raise End
     what = "the configuration cannot be used"
     try:
         if rereads:
@@ -79,13 +82,6 @@ def _refused(what: str, error: SystemExit) -> RefusedError:
     if reason is None:
         return RefusedError(f"{what}: sys.exit({error.code}) was called", status)
     return RefusedError(f"{what}: {in_one_line(reason)}", status, told=True)
-
-
-def _end_with_parent(parent: int) -> None:
-    """End this loader with the master even while it loads."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    if os.getppid() != parent:
-        raise End
 
 
 def _read_again(service: Service, server: Any) -> None:

@@ -163,7 +163,11 @@ class Reforking:
         """Take one step; called at least once a second."""
         for age in self._generations.keys() - {each.age for each in server.WORKERS.values()}:
             del self._generations[age]
-        self._end_the_late()
+        for pid, until in list(self._leaving.items()):
+            if reap(pid) is not None:
+                del self._leaving[pid]
+            elif monotonic() > until:
+                terminate(pid, signal.SIGKILL)
         for each in self._all_molds():
             if each.fork is not None:
                 self._advance(server, each)
@@ -269,13 +273,6 @@ class Reforking:
         """Terminate a process that only forks or loads; it is killed later if it does not end."""
         terminate(pid)
         self._leaving[pid] = monotonic() + _LEAVE_S
-
-    def _end_the_late(self) -> None:
-        for pid, until in list(self._leaving.items()):
-            if reap(pid) is not None:
-                del self._leaving[pid]
-            elif monotonic() > until:
-                terminate(pid, signal.SIGKILL)
 
     def _follow_loader(self, server: Any) -> None:
         loader = self._loader

@@ -60,17 +60,14 @@ class _Leaving(_GunicornWorker):  # type: ignore[misc]
             now = time.monotonic()
             if self.told_to_stop and stop_at is None:
                 stop_at = now + STOP_LINGER_S
-                self._cap_keepalive(stop_at)
+                # Have all idle connections closed at `stop_at` at the latest.
+                latest = stop_at - time.monotonic() + self._now()
+                for conn in list(self._idle()):
+                    conn.timeout = min(conn.timeout, latest)
             if now > end:
                 break
             self.notify()
             turn(_DRAIN_TURN_S)
-
-    def _cap_keepalive(self, deadline: float) -> None:
-        """Have all idle connections closed at `deadline` (monotonic seconds) at the latest."""
-        latest = deadline - time.monotonic() + self._now()
-        for conn in list(self._idle()):
-            conn.timeout = min(conn.timeout, latest)
 
     def _set_timeout(self, conn: Any) -> None:
         """Let a leaving worker's connection be idle for as long as was promised to its client."""

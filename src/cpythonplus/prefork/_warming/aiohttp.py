@@ -93,7 +93,11 @@ class AiohttpSession:
             self._loop.close()
             if is_aiohttp_application(self._application):
                 forget_loop(self._application)
-                _restore(self._application, self._keys)
+                for key in [key for key in self._application if key not in self._keys]:
+                    del self._application[key]
+                for key, value in self._keys.items():
+                    if self._application.get(key) is not value:
+                        self._application[key] = value
 
 
 def forget_loop(application: Any) -> None:  # noqa: ANN401  # aiohttp's
@@ -103,14 +107,6 @@ def forget_loop(application: Any) -> None:  # noqa: ANN401  # aiohttp's
     application.cleanup_ctx._exits.clear()  # noqa: SLF001  # else they are exited a second time
     for each in application._subapps:  # noqa: SLF001
         forget_loop(each)
-
-
-def _restore(application: Any, keys: dict[Any, object]) -> None:  # noqa: ANN401  # aiohttp's
-    for key in [key for key in application if key not in keys]:
-        del application[key]
-    for key, value in keys.items():
-        if application.get(key) is not value:
-            application[key] = value
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[int, int]:

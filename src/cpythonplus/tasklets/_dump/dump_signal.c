@@ -60,19 +60,6 @@ on_signal(int signum)
     errno = error;
 }
 
-static void
-call(int signum)
-{
-    PyObject *function = Py_XNewRef(callable);
-    PyObject *result = function != NULL ? PyObject_CallFunction(function, "i", signum) : NULL;
-
-    if (result == NULL && PyErr_Occurred()) {
-        PyErr_WriteUnraisable(function);
-    }
-    Py_XDECREF(result);
-    Py_XDECREF(function);
-}
-
 static bool
 is_pending(void)
 {
@@ -91,7 +78,15 @@ call_pending(void)
 
     for (int signum = 1; signum < NSIG; signum++) {
         if (atomic_exchange(&pending[signum], false)) {
-            call(signum);
+            PyObject *function = Py_XNewRef(callable);
+            PyObject *result =
+                function != NULL ? PyObject_CallFunction(function, "i", signum) : NULL;
+
+            if (result == NULL && PyErr_Occurred()) {
+                PyErr_WriteUnraisable(function);
+            }
+            Py_XDECREF(result);
+            Py_XDECREF(function);
         }
     }
     PyGILState_Release(state);

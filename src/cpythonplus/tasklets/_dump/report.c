@@ -281,7 +281,7 @@ struct gathering {
     PyObject *places; /* dict: bytes of the row -> index into groups */
     PyObject *lists;
     struct group *groups;
-    Py_ssize_t count, room;
+    size_t count, room;
 };
 
 static int
@@ -308,30 +308,24 @@ note_row(struct gathering *all, const struct plus_tasklet *task)
 static Py_ssize_t
 add_group(struct gathering *all, PyObject *key)
 {
-    PyObject *index = PyLong_FromSsize_t(all->count);
+    struct group *groups =
+        plus_room_for_one(all->groups, all->count, &all->room, 16, sizeof *groups);
 
-    if (all->count == all->room) {
-        Py_ssize_t room = all->room * 2 + 16;
-        struct group *more = realloc(all->groups, (size_t)room * sizeof(*more));
-
-        if (more == NULL) {
-            Py_XDECREF(index);
-            PyErr_NoMemory();
-            return -1;
-        }
-        all->groups = more;
-        all->room = room;
+    if (groups == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
-    PyObject *records = PyList_New(0);
+    all->groups = groups;
+    PyObject *index = PyLong_FromSize_t(all->count), *records = PyList_New(0);
     bool failed = index == NULL || records == NULL || PyList_Append(all->lists, records) < 0 ||
                   PyDict_SetItem(all->places, key, index) < 0;
 
     if (!failed) {
-        all->groups[all->count] = (struct group){.records = records};
+        groups[all->count] = (struct group){.records = records};
     }
     Py_XDECREF(records);
     Py_XDECREF(index);
-    return failed ? -1 : all->count++;
+    return failed ? -1 : (Py_ssize_t)all->count++;
 }
 
 static struct group *
@@ -423,14 +417,10 @@ groups_of(const struct gathering *all)
 {
     PyObject *list = PyList_New(0);
 
-    for (Py_ssize_t i = 0; list != NULL && i < all->count; i++) {
+    for (size_t i = 0; list != NULL && i < all->count; i++) {
         const struct group *group = &all->groups[i];
-        PyObject *item = Py_BuildValue("(OnK)", group->records, group->more,
-                                       (unsigned long long)group->longest_ns);
-
-        if (plus_append_new(list, item) < 0) {
-            Py_CLEAR(list);
-        }
+        plus_append_row(&list, Py_BuildValue("(OnK)", group->records, group->more,
+                                             (unsigned long long)group->longest_ns));
     }
     return list;
 }
@@ -449,7 +439,7 @@ tasklets_of(struct plus_scheduler *sched, Py_ssize_t most_alike)
     }
     Py_XDECREF(all.places);
     Py_XDECREF(all.lists);
-    free(all.groups);
+    plus_free(all.groups);
     plus_free(all.row.words);
     return result;
 }
@@ -479,14 +469,12 @@ take(enum plus_report_threads which, Py_ssize_t most_alike)
          tstate = PyThreadState_Next(tstate)) {
         bool begun = plus_pystate_ident(tstate) != 0; /* 0: the thread is being started */
 
-        if (tstate != own && begun &&
-            plus_append_new(list, thread_record(tstate, most_alike)) < 0) {
-            Py_CLEAR(list);
+        if (tstate != own && begun) {
+            plus_append_row(&list, thread_record(tstate, most_alike));
         }
     }
-    if (list != NULL && which != PLUS_REPORT_OTHERS &&
-        plus_append_new(list, thread_record(own, most_alike)) < 0) {
-        Py_CLEAR(list);
+    if (list != NULL && which != PLUS_REPORT_OTHERS) {
+        plus_append_row(&list, thread_record(own, most_alike));
     }
     if (list != NULL && PyList_Reverse(list) < 0) { /* the interpreter lists the newest first */
         Py_CLEAR(list);

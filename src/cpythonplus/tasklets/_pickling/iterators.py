@@ -147,24 +147,20 @@ def make_reversed_dict_iterator(mapping: Any, name: str, given: int) -> Any:
     return make_dict_iterator(mapping, name, given, backwards=True)
 
 
-def _reduced_of_dict(iterator: Any) -> Reduced:
-    plain = _reduced_by_itself(iterator)  # it refuses if the dict has changed its size
-    left = len(plain[1][0])
-    for mapping in gc.get_referents(iterator):
-        if isinstance(mapping, dict) and len(mapping) >= left:
-            is_reversed = "reverse" in type(iterator).__name__
-            make = make_reversed_dict_iterator if is_reversed else make_dict_iterator
-            arguments = mapping, _OF_VALUES[type(iterator)], len(mapping) - left
-            return make, arguments, None, set_quietly
-    return plain  # at its end it has no dict any more
-
-
 def reduced(iterator: Any) -> Reduced:
     """Return how an iterator is made again; PicklingError if it cannot."""
     if type(iterator) in _BY_FIELDS:
         return _reduced_by_fields(iterator)
     if type(iterator) in _OF_VALUES:
-        return _reduced_of_dict(iterator)
+        plain = _reduced_by_itself(iterator)  # it refuses if the dict has changed its size
+        left = len(plain[1][0])
+        for mapping in gc.get_referents(iterator):
+            if isinstance(mapping, dict) and len(mapping) >= left:
+                is_reversed = "reverse" in type(iterator).__name__
+                make = make_reversed_dict_iterator if is_reversed else make_dict_iterator
+                arguments = mapping, _OF_VALUES[type(iterator)], len(mapping) - left
+                return make, arguments, None, set_quietly
+        return plain  # at its end it has no dict any more
     if type(iterator) in _LOSSY:
         raise PicklingError("the state of an iterator of itertools.groupby() is not known here")
     return _reduced_by_itself(iterator)

@@ -39,10 +39,6 @@ def may_be_sentinel(kind: type) -> bool:
     )
 
 
-def _has_state(value: object) -> bool:
-    return type(value) is not object and value.__getstate__() is not None
-
-
 def _namespace(kind: type) -> Any:
     """Return a class's namespace; runs no code of its metaclass. None: the class is not ready."""
     return type.__dict__["__dict__"].__get__(kind)
@@ -74,7 +70,7 @@ def name_of_sentinel(value: object) -> tuple[str, str] | None:
     kept = _names.get(key)
     if kept is not None and _at(*kept) is value:
         return kept
-    if _has_state(value):
+    if type(value) is not object and value.__getstate__() is not None:
         return None
     if len(sys.modules) != _modules_then:
         _nameless.clear()

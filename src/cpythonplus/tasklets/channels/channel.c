@@ -20,19 +20,6 @@
 PyObject *plus_channel_hook;
 
 static void
-call_hook(struct plus_scheduler *sched, struct plus_channel *channel, struct plus_tasklet *task,
-          int direction, bool will_block)
-{
-    PyObject *hook = Py_NewRef(plus_channel_hook);
-
-    sched->in_callback = true;
-    plus_drop_result(PyObject_CallFunction(hook, "OOii", channel, task, direction > 0, will_block),
-                     hook);
-    sched->in_callback = false;
-    Py_DECREF(hook);
-}
-
-static void
 swap_values(struct plus_tasklet *a, struct plus_tasklet *b)
 {
     PyObject *value = a->tempval;
@@ -85,20 +72,6 @@ meet(struct plus_scheduler *sched, struct plus_channel *channel, int direction, 
     return 0;
 }
 
-/* Keeps the current exception until the tasklet next switches or waits. */
-static void
-raise_later(struct plus_tasklet *task)
-{
-    PyObject *exception = plus_compat_take_exception();
-
-    if (task->due == NULL) {
-        task->due = exception;
-    }
-    else {
-        Py_DECREF(exception);
-    }
-}
-
 static int
 wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int direction,
                  PyObject **result)
@@ -125,8 +98,15 @@ wait_for_partner(struct plus_scheduler *sched, struct plus_channel *channel, int
         return -1;
     }
     /* Another thread has sent to or received from this tasklet meanwhile: that value must not be lost, so the exception
-     * is raised later. */
-    raise_later(source);
+     * is raised when the tasklet next switches or waits. */
+    PyObject *exception = plus_compat_take_exception();
+
+    if (source->due == NULL) {
+        source->due = exception;
+    }
+    else {
+        Py_DECREF(exception);
+    }
     return plus_schedule(sched, source, source, result);
 }
 
@@ -213,7 +193,13 @@ plus_channel_action(struct plus_channel *channel, PyObject *value, int direction
 
     source->tempval = value;
     if (plus_channel_hook != NULL) {
-        call_hook(sched, channel, source, direction, !can);
+        PyObject *hook = Py_NewRef(plus_channel_hook);
+
+        sched->in_callback = true;
+        plus_drop_result(PyObject_CallFunction(hook, "OOii", channel, source, direction > 0, !can),
+                         hook);
+        sched->in_callback = false;
+        Py_DECREF(hook);
         can = direction * channel->balance < 0; /* the GIL may have been given up */
     }
     Py_INCREF(channel); /* a waiting tasklet may have the last reference, and drop it in a switch */

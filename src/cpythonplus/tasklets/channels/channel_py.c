@@ -78,39 +78,29 @@ is_dead_reference(PyObject *value)
 }
 
 static PyObject *
-send_uncalled(PyObject *op, PyObject *value)
-{
-    struct plus_scheduler *sched = plus_scheduler_get();
-
-    if (sched == NULL) {
-        return NULL;
-    }
-    struct plus_tasklet *task = sched->running;
-    bool uncalled = task->uncalled;
-
-    task->uncalled = true;
-    PyObject *result = plus_channel_action(self_of(op), Py_NewRef(value), 1);
-
-    task->uncalled = uncalled;
-    return result;
-}
-
-static PyObject *
 channel_send(PyObject *op, PyObject *value)
 {
     if (is_dead_reference(value)) {
-        return send_uncalled(op, value);
+        struct plus_scheduler *sched = plus_scheduler_get();
+
+        if (sched == NULL) {
+            return NULL;
+        }
+        struct plus_tasklet *task = sched->running;
+        bool uncalled = task->uncalled;
+
+        task->uncalled = true;
+        PyObject *result = plus_channel_action(self_of(op), Py_NewRef(value), 1);
+
+        task->uncalled = uncalled;
+        return result;
     }
     return plus_channel_action(self_of(op), Py_NewRef(value), 1);
 }
 
 PLUS_RETURNS(channel_receive, plus_channel_action(self_of(self), Py_NewRef(Py_None), -1))
 
-static PyObject *
-send_bomb(PyObject *op, PyObject *bomb)
-{
-    return bomb != NULL ? plus_channel_action(self_of(op), bomb, 1) : NULL;
-}
+PLUS_RETURNS(send_bomb, arg != NULL ? plus_channel_action(self_of(self), arg, 1) : NULL)
 
 PLUS_RETURNS(channel_send_exception,
              send_bomb(self, plus_bomb_from_class(arg, "channel.send_exception")))

@@ -78,19 +78,6 @@ afford(size_t bytes)
     return bytes;
 }
 
-/* The program's filters may make the warning an error; that goes to sys.unraisablehook, and the tasklet still
- * begins. */
-static void
-warn_of_small_stacks(const struct plus_scheduler *sched, size_t wanted)
-{
-    if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
-                         "not enough address space for C stacks of %zu KiB (ulimit -v, "
-                         "vm.overcommit_memory): tasklets get %zu KiB from now on",
-                         wanted >> 10, sched->stacks.stack_bytes >> 10) < 0) {
-        PyErr_WriteUnraisable(NULL);
-    }
-}
-
 int
 plus_make_ready(struct plus_tasklet *task)
 {
@@ -117,7 +104,14 @@ plus_make_ready(struct plus_tasklet *task)
         return -1;
     }
     if (stacks->stack_bytes < bytes) {
-        warn_of_small_stacks(task->sched, bytes);
+        /* The program's filters may make the warning an error; that goes to sys.unraisablehook, and the tasklet
+         * still begins. */
+        if (PyErr_WarnFormat(PyExc_RuntimeWarning, 1,
+                             "not enough address space for C stacks of %zu KiB (ulimit -v, "
+                             "vm.overcommit_memory): tasklets get %zu KiB from now on",
+                             bytes >> 10, task->sched->stacks.stack_bytes >> 10) < 0) {
+            PyErr_WriteUnraisable(NULL);
+        }
     }
     return 0;
 }

@@ -93,12 +93,6 @@ plus_vacated_forget(struct plus_tasklet *task)
     }
 }
 
-static bool
-has_c_stack(const struct plus_tasklet *task)
-{
-    return task->alive && task->started && task->sched->tstate != NULL;
-}
-
 struct plus_frames
 plus_tasklet_frames(const struct plus_tasklet *task)
 {
@@ -118,5 +112,7 @@ plus_tasklet_frames_now(const struct plus_tasklet *task)
     if (plus_is_running(task)) {
         return plus_frames_of_thread(task->sched->tstate);
     }
-    return has_c_stack(task) ? plus_tasklet_frames(task) : (struct plus_frames){.top = NULL};
+    return (task->alive && task->started && task->sched->tstate != NULL)
+               ? plus_tasklet_frames(task)
+               : (struct plus_frames){.top = NULL};
 }

@@ -101,7 +101,8 @@ struct plus_turn {
 /* Written by run.c: calls of run() that have not returned. */
 struct plus_runs {
     struct plus_tasklet **callers; /* innermost last; strong */
-    int count, room;
+    int count;
+    size_t room;
     bool threadblock; /* the innermost is run(threadblock=True) */
 };
 

@@ -64,7 +64,12 @@ class StreamServer:
         if limit is not None and index(limit) < 1:
             raise ValueError("the limit must be at least 1")
         if ssl_context is not None:
-            _check_context(ssl_context)
+            import ssl
+
+            if not isinstance(ssl_context, ssl.SSLContext):
+                raise TypeError(
+                    f"ssl_context must be an SSLContext, not {type(ssl_context).__name__}"
+                )
         self._handle = handle
         self._limit = limit
         self._on_error = on_error  # `or self._log` would make a cycle with the server
@@ -190,7 +195,13 @@ class StreamServer:
             if self._killing:
                 return
             if self._ssl_context is not None:
-                connection = _with_tls(connection, self._ssl_context)
+                from cpythonplus.tasklets.io.ssl import SSLSocket
+
+                # A standard context's own method would make a socket that blocks the thread.
+                made: socket.socket = SSLSocket._create(  # noqa: SLF001
+                    sock=connection, server_side=True, context=self._ssl_context
+                )
+                connection = made
             self._handle(connection, address)
         except (TaskletExit, KeyboardInterrupt):
             raise
@@ -220,23 +231,6 @@ class StreamServer:
             logger.error("%r cannot accept", self._handle, exc_info=error)
         else:
             logger.error("%r failed for %s", self._handle, address, exc_info=error)
-
-
-def _with_tls(connection: socket.socket, context: "ssl.SSLContext") -> socket.socket:
-    from cpythonplus.tasklets.io.ssl import SSLSocket
-
-    # A standard context's own method would make a socket that blocks the thread.
-    made: socket.socket = SSLSocket._create(  # noqa: SLF001
-        sock=connection, server_side=True, context=context
-    )
-    return made
-
-
-def _check_context(context: object) -> None:
-    import ssl
-
-    if not isinstance(context, ssl.SSLContext):
-        raise TypeError(f"ssl_context must be an SSLContext, not {type(context).__name__}")
 
 
 def _listening(listener: Any, backlog: int) -> socket.socket:  # noqa: ANN401

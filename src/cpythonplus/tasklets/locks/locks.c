@@ -173,17 +173,6 @@ try_it(void *argument)
     return true;
 }
 
-/* Waits without switching, since other threads can free the lock. */
-static int
-wait_beside(struct plus_scheduler *sched, struct plus_task_lock *lock, uint64_t deadline_ns)
-{
-    if (lock->thread == plus_identity() && sched->parking.count > 1) {
-        (void)plus_refuse_in_callback(sched);
-        return -1;
-    }
-    return plus_wait_beside(try_it, lock, deadline_ns);
-}
-
 /* Whether the running tasklet waits for a module that another thread imports: 1, 0, or -1 with an exception.  run() must
  * not return then: the program does not know of this wait, and the end of its thread would kill the tasklet inside of
  * an import.  A tasklet of the same thread may import for as long as it likes: it may wait for what comes behind
@@ -240,7 +229,12 @@ plus_task_lock_wait(struct plus_task_lock *lock, uint64_t deadline_ns)
         return 1; /* making the scheduler may have run finalisers, which freed it */
     }
     if (sched->in_callback) {
-        return wait_beside(sched, lock, deadline_ns);
+        /* Wait without switching, since other threads can free the lock. */
+        if (lock->thread == plus_identity() && sched->parking.count > 1) {
+            (void)plus_refuse_in_callback(sched);
+            return -1;
+        }
+        return plus_wait_beside(try_it, lock, deadline_ns);
     }
     if (!PyObject_GC_IsTracked((PyObject *)lock)) {
         PyObject_GC_Track(lock); /* with a waiter it can be part of cycles */

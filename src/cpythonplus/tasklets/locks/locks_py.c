@@ -188,14 +188,7 @@ plus_task_lock_for_imports(PyObject *module, PyObject *type)
 }
 
 /* For conditions: the lock is held afterwards, whatever exception is raised. */
-static PyObject *
-lock_acquire_restore(PyObject *op, PyObject *ignored)
-{
-    if (plus_task_lock_insist(self_of(op)) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
+PLUS_RETURNS(lock_acquire_restore, plus_none(plus_task_lock_insist(self_of(self))))
 
 static PyObject *
 lock_repr(PyObject *op)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../_base/memory/copy_memory.h"
 #include "../../_base/raise.h"
 #include "../../_interp/saved_frames/frame_build.h"
 #include "../scheduling/switching.h"
@@ -67,16 +68,12 @@ is_called_after_collections(void)
 static void
 keep(PyObject *op)
 {
-    if (kept.count == kept.room) {
-        size_t room = 2 * kept.room + 8;
-        PyObject **items = realloc(kept.items, room * sizeof(*items));
+    PyObject **items = plus_room_for_one(kept.items, kept.count, &kept.room, 8, sizeof *items);
 
-        if (items == NULL) {
-            return;
-        }
-        kept.items = items;
-        kept.room = room;
+    if (items == NULL) {
+        return;
     }
+    kept.items = items;
     if (PyInterpreterState_Get() == PyInterpreterState_Main() && is_called_after_collections()) {
         kept.items[kept.count++] = Py_NewRef(op);
     }

@@ -185,11 +185,7 @@ turn_to_user(PyObject *op)
     return find_user(op, sched->running);
 }
 
-static PyObject *
-local_getattro(PyObject *op, PyObject *name)
-{
-    return turn_to_user(op) < 0 ? NULL : PyObject_GenericGetAttr(op, name);
-}
+PLUS_RETURNS(local_getattro, turn_to_user(self) < 0 ? NULL : PyObject_GenericGetAttr(self, arg))
 
 static int
 local_setattro(PyObject *op, PyObject *name, PyObject *value)

@@ -16,21 +16,6 @@
 
 /* ---- the functions that a chain may end in ----------------------------------------------------- */
 
-static int
-add_end(PyObject *owner, const char *name)
-{
-    PyObject *function = PyObject_GetAttrString(owner, name);
-
-    if (function == NULL) {
-        return -1;
-    }
-    plus_capturing_ends_in(PyCFunction_Check(function)
-                               ? PyCFunction_GET_FUNCTION(function)
-                               : ((PyMethodDescrObject *)function)->d_method->ml_meth);
-    Py_DECREF(function);
-    return 0;
-}
-
 int
 plus_pickling_prepare(PyObject *module)
 {
@@ -52,9 +37,16 @@ plus_pickling_prepare(PyObject *module)
     };
 
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (add_end(all[i].type != NULL ? (PyObject *)all[i].type : module, all[i].name) < 0) {
+        PyObject *function = PyObject_GetAttrString(
+            all[i].type != NULL ? (PyObject *)all[i].type : module, all[i].name);
+
+        if (function == NULL) {
             return -1;
         }
+        plus_capturing_ends_in(PyCFunction_Check(function)
+                                   ? PyCFunction_GET_FUNCTION(function)
+                                   : ((PyMethodDescrObject *)function)->d_method->ml_meth);
+        Py_DECREF(function);
     }
     return PyType_Ready(&plus_snapshot_type);
 }
@@ -73,14 +65,6 @@ tasklet_of(PyObject *op)
 
 /* The flags of _pickling/reducing.py. */
 enum { ATOMIC = 1, IGNORE_NESTING = 2, BLOCK_TRAP = 4, ALIVE = 8, BLOCKED = 16 };
-
-static int
-flags_of(const struct plus_tasklet *task)
-{
-    return (task->atomic ? ATOMIC : 0) | (task->ignore_nesting ? IGNORE_NESTING : 0) |
-           (task->block_trap ? BLOCK_TRAP : 0) | (task->alive ? ALIVE : 0) |
-           (task->blocked ? BLOCKED : 0);
-}
 
 /* Returns op, or None if it is NULL; no new reference. */
 static PyObject *
@@ -111,7 +95,9 @@ tasklets_capture(PyObject *module, PyObject *args)
     /* Each allocation may run code that lets the tasklet go on, so each object is held by a reference. */
     PyObject *channel = Py_NewRef(or_none(task->blocked ? (PyObject *)task->channel : NULL));
     PyObject *value = Py_NewRef(task->tempval);
-    int flags = flags_of(task);
+    int flags = (task->atomic ? ATOMIC : 0) | (task->ignore_nesting ? IGNORE_NESTING : 0) |
+                (task->block_trap ? BLOCK_TRAP : 0) | (task->alive ? ALIVE : 0) |
+                (task->blocked ? BLOCKED : 0);
 
     if (task->alive && task->started) {
         handled = Py_XNewRef(plus_pystate_handled(&task->fiber.state));
@@ -318,14 +304,7 @@ itertools_restore(PyObject *module, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *
-tasklets_capture_prepare(PyObject *module, PyObject *function)
-{
-    if (plus_capture_prepare(function) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
+PLUS_RETURNS(tasklets_capture_prepare, plus_capture_prepare(arg) < 0 ? NULL : Py_NewRef(Py_None))
 
 PyMethodDef plus_pickling_methods[] = {
     PLUS_METHOD("tasklets_capture_prepare", tasklets_capture_prepare, METH_O,

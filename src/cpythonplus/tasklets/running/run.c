@@ -15,6 +15,7 @@
  */
 #include "binding.h"
 
+#include "../../_base/memory/copy_memory.h"
 #include "../../_base/process/clock.h"
 #include "../core/lists.h"
 #include "../scheduling/switching.h"
@@ -22,18 +23,15 @@
 static int
 push_caller(struct plus_scheduler *sched, struct plus_tasklet *task)
 {
-    if (sched->runs.count == sched->runs.room) {
-        int room = sched->runs.room * 2 + 4;
-        struct plus_tasklet **more = realloc(sched->runs.callers, (size_t)room * sizeof(*more));
+    struct plus_tasklet **callers = plus_room_for_one(
+        sched->runs.callers, (size_t)sched->runs.count, &sched->runs.room, 4, sizeof(*callers));
 
-        if (more == NULL) {
-            PyErr_NoMemory();
-            return -1;
-        }
-        sched->runs.callers = more;
-        sched->runs.room = room;
+    if (callers == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
-    sched->runs.callers[sched->runs.count++] = (struct plus_tasklet *)Py_NewRef(task);
+    sched->runs.callers = callers;
+    callers[sched->runs.count++] = (struct plus_tasklet *)Py_NewRef(task);
     return 0;
 }
 

@@ -225,17 +225,6 @@ drop_runnables(struct plus_scheduler *sched)
 }
 
 static void
-link_scheduler(struct plus_scheduler *sched)
-{
-    sched->next_scheduler = plus_schedulers;
-    sched->link = &plus_schedulers;
-    if (plus_schedulers != NULL) {
-        plus_schedulers->link = &sched->next_scheduler;
-    }
-    plus_schedulers = sched;
-}
-
-static void
 unlink_scheduler(struct plus_scheduler *sched)
 {
     if (sched->link == NULL) {
@@ -339,7 +328,12 @@ make(void)
         return NULL;
     }
     plus_scheduler_release(sched); /* the thread's dict has it */
-    link_scheduler(sched);
+    sched->next_scheduler = plus_schedulers;
+    sched->link = &plus_schedulers;
+    if (plus_schedulers != NULL) {
+        plus_schedulers->link = &sched->next_scheduler;
+    }
+    plus_schedulers = sched;
     plus_scheduler_own = sched;
     sched->signal_stack = plus_overflow_thread_begin();
     plus_overflow_install();

@@ -139,19 +139,6 @@ put_back(PyObject *aside)
     plus_raised_put(raised);
 }
 
-/* Undoes step 2 if switching failed, or if a signal handler raised while the whole thread waited. */
-static void
-take_back(struct plus_scheduler *sched, struct plus_tasklet *task)
-{
-    if (task->blocked) {
-        plus_channel_remove(task);
-        plus_queue_unremove(task);
-    }
-    else {
-        sched->current = task; /* the wait ended just before */
-    }
-}
-
 enum plus_parked
 plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t deadline_ns,
           bool again, bool *woken)
@@ -190,7 +177,14 @@ plus_park(struct plus_scheduler *sched, struct plus_channel *queue, uint64_t dea
 
     sched->in_callback = false;
     if (plus_schedule(sched, task, sched->current, &result) < 0) {
-        take_back(sched, task);
+        /* Undo step 2 if switching failed, or if a signal handler raised while the whole thread waited. */
+        if (task->blocked) {
+            plus_channel_remove(task);
+            plus_queue_unremove(task);
+        }
+        else {
+            sched->current = task; /* the wait ended just before */
+        }
     }
     unsigned char parked = task->parked;
 

@@ -484,20 +484,6 @@ make_ready(struct plus_scheduler *sched, struct plus_tasklet *next)
     return result;
 }
 
-/* Puts the hub, which lets asyncio's loop run, right after `next`, which is about to run. */
-static void
-bring_hub(struct plus_scheduler *sched, const struct plus_tasklet *next)
-{
-    struct plus_tasklet *hub = sched->loop.hub;
-
-    sched->loop.due = false;
-    if (hub != NULL && hub != next && hub != sched->running && plus_is_runnable(hub)) {
-        plus_queue_remove(hub);
-        plus_queue_link(hub, next->next);
-        sched->runcount++;
-    }
-}
-
 int
 plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct plus_tasklet *next,
               PyObject **result)
@@ -533,7 +519,15 @@ plus_schedule(struct plus_scheduler *sched, struct plus_tasklet *prev, struct pl
     }
     make_runnable(next);
     if (sched->loop.due) {
-        bring_hub(sched, next);
+        /* Put the hub, which lets asyncio's loop run, right after `next`, which is about to run. */
+        struct plus_tasklet *hub = sched->loop.hub;
+
+        sched->loop.due = false;
+        if (hub != NULL && hub != next && hub != sched->running && plus_is_runnable(hub)) {
+            plus_queue_remove(hub);
+            plus_queue_link(hub, next->next);
+            sched->runcount++;
+        }
     }
     switch_now(sched, prev, next, result);
     return 0;

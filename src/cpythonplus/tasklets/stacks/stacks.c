@@ -97,12 +97,6 @@ round_up(size_t bytes, size_t unit)
 }
 
 static char *
-page_floor(char *at)
-{
-    return (char *)plus_page_floor((uintptr_t)at);
-}
-
-static char *
 table_floor(char *at)
 {
     return at - (uintptr_t)at % TABLE_BYTES;
@@ -229,7 +223,8 @@ settle(struct plus_stack_pool *pool)
 {
     for (struct plus_stack *stack = pool->free; pool->unsettled > 0; stack = stack->next) {
         if (!stack->settled) {
-            drop_pages(stack->low + plus_page_bytes(), page_floor(stack->top - KEPT_BYTES));
+            drop_pages(stack->low + plus_page_bytes(),
+                       (char *)plus_page_floor((uintptr_t)(stack->top - KEPT_BYTES)));
             stack->settled = true;
             pool->unsettled--;
         }

@@ -90,15 +90,6 @@ refresh(PyCodeObject *code)
     return call(SET_LOCAL_EVENTS, tool, (PyObject *)code, local_events());
 }
 
-/* Removes the events that a watch that is over has left in the code. */
-static void
-forget(PyObject *code)
-{
-    if (PyCode_Check(code) && refresh((PyCodeObject *)code) < 0) {
-        PyErr_WriteUnraisable(code);
-    }
-}
-
 /* Marks this change of the events as seen: parked tasklets need not be shown to the interpreter, see the top.  A debug
  * build of the interpreter asserts that all running code has seen the last change. */
 static void
@@ -145,7 +136,10 @@ dismiss(PyObject *code)
         switch_off();
     }
     if (lingers_from_ns == 0) {
-        forget(code);
+        /* Remove the events that a watch that is over has left in the code. */
+        if (PyCode_Check(code) && refresh((PyCodeObject *)code) < 0) {
+            PyErr_WriteUnraisable(code);
+        }
     }
 }
 
@@ -530,24 +524,6 @@ open_loops(struct plus_frames frames)
     (void)plus_frames_each(&frames, open_loop, &opening);
 }
 
-static void
-keep_for_next_instruction(struct plus_tasklet *task, PyFrameObject *frame)
-{
-    Py_XSETREF(task->thrown, plus_compat_take_exception());
-    plus_tracing_ask_for_opcodes(frame);
-}
-
-static int
-raise_kept(struct plus_tasklet *task, PyFrameObject *frame)
-{
-    PyObject *value = task->thrown;
-
-    task->thrown = NULL;
-    plus_tracing_stop_opcodes(frame);
-    plus_raise_again(value);
-    return -1;
-}
-
 static int
 trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
 {
@@ -562,7 +538,12 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
     int result = 0;
 
     if (task->thrown != NULL && what == PyTrace_OPCODE && !plus_tracing_is_at_nop(frame)) {
-        return raise_kept(task, frame);
+        PyObject *value = task->thrown;
+
+        task->thrown = NULL;
+        plus_tracing_stop_opcodes(frame);
+        plus_raise_again(value);
+        return -1;
     }
     if (task->own_trace != NULL &&
         !(what == PyTrace_OPCODE && plus_tracing_asked_for_opcodes(frame))) {
@@ -582,7 +563,8 @@ trace(PyObject *object, PyFrameObject *frame, int what, PyObject *arg)
         result = plus_above.event(sched, is_event(&sched->watch, frame, what));
     }
     if (result < 0 && what != PyTrace_CALL && plus_tracing_is_at_nop(frame)) {
-        keep_for_next_instruction(task, frame);
+        Py_XSETREF(task->thrown, plus_compat_take_exception());
+        plus_tracing_ask_for_opcodes(frame);
         result = 0;
     }
     return result;

@@ -64,25 +64,6 @@ find_earliest(void)
 }
 
 static void
-expire_all(void)
-{
-    uint64_t now = plus_now_ns();
-    struct plus_scheduler *sched = plus_schedulers;
-
-    while (sched != NULL) {
-        if (sched->watch.deadline_ns != 0 && sched->watch.deadline_ns <= now) {
-            sched->watch.deadline_ns = 0;
-            plus_above.expire(sched);
-            sched = plus_schedulers; /* sys.unraisablehook may have ended its thread */
-        }
-        else {
-            sched = sched->next_scheduler;
-        }
-    }
-    find_earliest();
-}
-
-static void
 fire(void)
 {
     atomic_store(&firing, 1);
@@ -92,7 +73,20 @@ fire(void)
         atomic_store(&own_tstate, tstate);
         if (tstate != NULL) {
             PyEval_RestoreThread(tstate);
-            expire_all();
+            uint64_t now = plus_now_ns();
+            struct plus_scheduler *sched = plus_schedulers;
+
+            while (sched != NULL) {
+                if (sched->watch.deadline_ns != 0 && sched->watch.deadline_ns <= now) {
+                    sched->watch.deadline_ns = 0;
+                    plus_above.expire(sched);
+                    sched = plus_schedulers; /* sys.unraisablehook may have ended its thread */
+                }
+                else {
+                    sched = sched->next_scheduler;
+                }
+            }
+            find_earliest();
             PyThreadState_Clear(tstate);
             atomic_store(&own_tstate, NULL);
             PyThreadState_DeleteCurrent();

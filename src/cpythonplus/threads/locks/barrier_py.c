@@ -4,7 +4,7 @@
  * standard library.  New: a thread may leave a filling barrier without breaking it.  Its index then goes to the thread
  * with the highest one, so that the threads that pass together have 0 to parties - 1.
  *
- * A thread between entering and leaving is a *visitor*.  The barrier has a list of them, in which close_gap() finds the
+ * A thread between entering and leaving is a *visitor*.  The barrier has a list of them, in which pass() finds the
  * highest index; it is doubly linked, so that a thousand threads that leave do not search it a thousand times.  Each
  * thread has a list of its own visits, because a signal handler or the action may enter another barrier, or this one.
  * In the child of a fork only that list is left, and the barrier's list is made again from it.
@@ -132,15 +132,6 @@ raise_broken(void)
 }
 
 static void
-admit(barrier_object *self, struct visitor *visitor)
-{
-    visitor->barrier = self;
-    visitor->outer = own_visits;
-    own_visits = visitor;
-    join_visitors(self, visitor);
-}
-
-static void
 dismiss(barrier_object *self, struct visitor *visitor)
 {
     forget_after_fork(self);
@@ -155,17 +146,6 @@ dismiss(barrier_object *self, struct visitor *visitor)
     self->count--;
     if (self->count == 0 && (self->state == RESETTING || self->state == DRAINING)) {
         become(self, FILLING);
-    }
-}
-
-/* Fills the index of a thread that leaves a filling barrier. */
-static void
-close_gap(barrier_object *self, Py_ssize_t gap)
-{
-    for (struct visitor *v = self->visitors; v != NULL; v = v->next) {
-        if (v->index == self->count && gap != self->count) {
-            v->index = gap;
-        }
     }
 }
 
@@ -221,23 +201,17 @@ pass_as_last(barrier_object *self)
 }
 
 static int
-time_is_up(barrier_object *self, bool breaks)
-{
-    if (breaks) {
-        become(self, BROKEN);
-        return raise_broken();
-    }
-    PyErr_SetString(PyExc_TimeoutError, "not all parties reached the barrier in time");
-    return -1;
-}
-
-static int
 wait_for_last(barrier_object *self, uint64_t deadline_ns, bool breaks)
 {
     int rc = wait_for_change(self, is_filling, deadline_ns);
 
     if (rc == 0) {
-        return time_is_up(self, breaks);
+        if (breaks) {
+            become(self, BROKEN);
+            return raise_broken();
+        }
+        PyErr_SetString(PyExc_TimeoutError, "not all parties reached the barrier in time");
+        return -1;
     }
     return rc < 0 ? -1 : self->state < 0 ? raise_broken() : 0;
 }
@@ -255,13 +229,21 @@ pass(barrier_object *self, uint64_t deadline_ns, bool breaks)
     if (self->state == BROKEN) {
         return raise_broken();
     }
-    admit(self, &visitor);
+    visitor.barrier = self;
+    visitor.outer = own_visits;
+    own_visits = &visitor;
+    join_visitors(self, &visitor);
     rc = self->count == self->parties ? pass_as_last(self)
                                       : wait_for_last(self, deadline_ns, breaks);
     bool left = rc < 0 && self->state == FILLING;
     dismiss(self, &visitor);
     if (left) {
-        close_gap(self, visitor.index);
+        /* Fill the index of a thread that leaves a filling barrier. */
+        for (struct visitor *v = self->visitors; v != NULL; v = v->next) {
+            if (v->index == self->count && visitor.index != self->count) {
+                v->index = visitor.index;
+            }
+        }
     }
     return rc < 0 ? -1 : visitor.index;
 }

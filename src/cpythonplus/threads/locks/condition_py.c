@@ -403,20 +403,14 @@ PLUS_RETURNS(condition_locked, call_lock(condition(self), "locked", NULL, 0, NUL
 
 PLUS_RETURNS(condition_is_owned, plus_truth(is_owned(condition(self))))
 
-static PyObject *
-condition_release_save(PyObject *op, PyObject *ignored)
-{
-    return check_initialised(condition(op)) < 0 ? NULL
-                                                : plus_foreign_release_save(condition(op)->lock);
-}
+PLUS_RETURNS(condition_release_save, check_initialised(condition(self)) < 0
+                                         ? NULL
+                                         : plus_foreign_release_save(condition(self)->lock))
 
-static PyObject *
-condition_acquire_restore(PyObject *op, PyObject *saved)
-{
-    return check_initialised(condition(op)) < 0
-               ? NULL
-               : plus_none(plus_foreign_acquire_restore(condition(op)->lock, saved));
-}
+PLUS_RETURNS(condition_acquire_restore,
+             check_initialised(condition(self)) < 0
+                 ? NULL
+                 : plus_none(plus_foreign_acquire_restore(condition(self)->lock, arg)))
 
 int
 plus_condition_reinit(plus_condition_object *self)

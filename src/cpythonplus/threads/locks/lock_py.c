@@ -437,24 +437,6 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Finds the interpreter's own lock, unless another package (gevent) has replaced it. */
-static int
-find_stock_lock(struct plus_threads_state *state)
-{
-    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
-
-    if (allocate == NULL) {
-        return -1;
-    }
-    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
-        state->stock_lock = allocate;
-    }
-    else {
-        Py_DECREF(allocate);
-    }
-    return 0;
-}
-
 /* From 3.13 on the type of threading.Lock()'s objects is threading.Lock, and can be called.  Before, that type cannot
  * be called; threads.Lock can, on every version, so there the former derives from the latter. */
 static int
@@ -493,5 +475,17 @@ plus_lock_exec(PyObject *module, struct plus_threads_state *state)
         return -1;
     }
     state->rlock->tp_vectorcall = rlock_vectorcall;
-    return find_stock_lock(state);
+    /* Find the interpreter's own lock, unless another package (gevent) has replaced it. */
+    PyObject *allocate = plus_import_from("_thread", "allocate_lock");
+
+    if (allocate == NULL) {
+        return -1;
+    }
+    if (PyCFunction_Check(allocate) || PyType_Check(allocate)) {
+        state->stock_lock = allocate;
+    }
+    else {
+        Py_DECREF(allocate);
+    }
+    return 0;
 }

@@ -216,23 +216,12 @@ semaphore_exit(PyObject *op, PyObject *const *args, Py_ssize_t nargs)
                             : plus_none(release(semaphore(op), 1));
 }
 
-static PyObject *
-semaphore_reinit(PyObject *op, PyObject *ignored)
-{
-    if (check_initialised(semaphore(op)) < 0 || plus_condition_reinit(semaphore(op)->cond) < 0) {
-        return NULL;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *
-semaphore_statistics(PyObject *op, PyObject *ignored)
-{
-    if (check_initialised(semaphore(op)) < 0) {
-        return NULL;
-    }
-    return plus_statistics_of(&semaphore(op)->cond->queue);
-}
+PLUS_RETURNS(semaphore_reinit, check_initialised(semaphore(self)) < 0
+                                   ? NULL
+                                   : plus_none(plus_condition_reinit(semaphore(self)->cond)))
+PLUS_RETURNS(semaphore_statistics, check_initialised(semaphore(self)) < 0
+                                       ? NULL
+                                       : plus_statistics_of(&semaphore(self)->cond->queue))
 
 static PyObject *
 semaphore_repr(PyObject *op)

@@ -315,23 +315,6 @@ plus_queue_get(plus_queue_object *self, uint64_t deadline_ns)
     return item;
 }
 
-/* Moves an item into the list.  The list gets a place for it first, so that no item is lost for lack of memory. */
-static int
-take_into(plus_queue_object *self, PyObject *items)
-{
-    Py_ssize_t place = PyList_GET_SIZE(items);
-
-    if (PyList_Append(items, Py_None) < 0) {
-        return -1;
-    }
-    PyObject *item = plus_store_get(self, plus_store_kind(self));
-    if (item == NULL) {
-        plus_list_drop_last(items);
-        return -1;
-    }
-    return PyList_SetItem(items, place, item);
-}
-
 /* Takes the present items, up to `limit`, but none that waiting putters add meanwhile.  Returns -1 with an exception;
  * the list has the items taken before. */
 static int
@@ -340,7 +323,19 @@ take_all(plus_queue_object *self, PyObject *items, Py_ssize_t limit)
     Py_ssize_t size = plus_store_size(self, plus_store_kind(self));
 
     for (Py_ssize_t i = 0; i < size && i < limit; i++) {
-        if (take_into(self, items) < 0) {
+        /* Move an item into the list.  The list gets a place for it first, so that no item is lost for lack of
+         * memory. */
+        Py_ssize_t place = PyList_GET_SIZE(items);
+
+        if (PyList_Append(items, Py_None) < 0) {
+            return -1;
+        }
+        PyObject *item = plus_store_get(self, plus_store_kind(self));
+        if (item == NULL) {
+            plus_list_drop_last(items);
+            return -1;
+        }
+        if (PyList_SetItem(items, place, item) < 0) {
             return -1;
         }
     }

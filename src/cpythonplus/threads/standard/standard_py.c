@@ -1,5 +1,7 @@
 /* The two functions by which the Python half introduces native types and the classes that they stand for. */
 #include "../state.h"
+
+#include "../../_base/methods.h"
 #include "standard.h"
 
 /* Returns the entry of a native type, or a free one; NULL with ValueError if no entry is left. */
@@ -65,13 +67,12 @@ threads_stand(PyObject *module, PyObject *args)
 }
 
 static PyMethodDef standard_methods[] = {
-    {"threads_introduce", threads_introduce, METH_VARARGS,
-     PyDoc_STR("threads_introduce($module, native, standard, home, /)\n--\n\n"
-               "Tell a native type which class of the standard library it stands for.\n\n"
-               "home: the globals of that class's module.")},
-    {"threads_stand", threads_stand, METH_VARARGS,
-     PyDoc_STR("threads_stand($module, native, active, /)\n--\n\n"
-               "Have calls of the standard class make native objects, or no longer.")},
+    PLUS_METHOD("threads_introduce", threads_introduce, METH_VARARGS,
+                "$module, native, standard, home, /",
+                "Tell a native type which class of the standard library it stands for.\n\n"
+                "home: the globals of that class's module."),
+    PLUS_METHOD("threads_stand", threads_stand, METH_VARARGS, "$module, native, active, /",
+                "Have calls of the standard class make native objects, or no longer."),
     {NULL, NULL, 0, NULL},
 };
 

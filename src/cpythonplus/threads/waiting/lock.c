@@ -102,14 +102,6 @@ settle(struct plus_lock *lock)
     }
 }
 
-static void
-settle_guarded(struct plus_lock *lock)
-{
-    plus_waitq_lock(&lock->queue);
-    settle(lock);
-    plus_waitq_unlock(&lock->queue);
-}
-
 /* Adds up the waiters if the first one was kept waiting for too long. */
 static void
 add_waiters(const struct plus_lock *lock, uint64_t now, struct plus_lock_stall *stall)
@@ -218,7 +210,9 @@ plus_lock_wait_nogil(struct plus_lock *lock, struct plus_waiter *waiter, uint64_
     enum plus_wait_result result = plus_waiter_wait_nogil(&lock->queue, waiter, deadline_ns);
 
     if (result == PLUS_WAIT_TIMED_OUT) {
-        settle_guarded(lock);
+        plus_waitq_lock(&lock->queue);
+        settle(lock);
+        plus_waitq_unlock(&lock->queue);
     }
     return result;
 }

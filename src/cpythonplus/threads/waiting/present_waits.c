@@ -2,6 +2,7 @@
  * then objects.  The GIL is held from the first to the last step that reads a note. */
 #include "../state.h"
 
+#include "../../_base/methods.h"
 #include "../../_base/process/clock.h"
 #include "../../_base/process/futex.h"
 #include "../../_base/raise.h"
@@ -170,19 +171,16 @@ note_thread(void)
 #endif
 
 static PyMethodDef methods[] = {
-    {"threads_present_waits", present_waits, METH_NOARGS,
-     PyDoc_STR(
-         "threads_present_waits($module, /)\n--\n\n"
-         "Return (ident, object, method, waited_ns, has a deadline, owner) of each thread that\n"
-         "waits; owner: an ident, 0: a thread that is not known, None: there is no owner.")},
-    {"threads_count_states", count_states, METH_NOARGS,
-     PyDoc_STR("threads_count_states($module, /)\n--\n\n"
-               "Return the number of threads, with those that run no Python code.")},
-    {"threads_operand", frame_operand, METH_VARARGS,
-     PyDoc_STR(
-         "threads_operand($module, frame, index, offset, /)\n--\n\n"
-         "Return an operand that the code says is there at this offset (f_lasti), or None: also\n"
-         "if the frame has gone on.")},
+    PLUS_METHOD(
+        "threads_present_waits", present_waits, METH_NOARGS, "$module, /",
+        "Return (ident, object, method, waited_ns, has a deadline, owner) of each thread that\n"
+        "waits; owner: an ident, 0: a thread that is not known, None: there is no owner."),
+    PLUS_METHOD("threads_count_states", count_states, METH_NOARGS, "$module, /",
+                "Return the number of threads, with those that run no Python code."),
+    PLUS_METHOD(
+        "threads_operand", frame_operand, METH_VARARGS, "$module, frame, index, offset, /",
+        "Return an operand that the code says is there at this offset (f_lasti), or None: also\n"
+        "if the frame has gone on."),
     {NULL, NULL, 0, NULL},
 };
 

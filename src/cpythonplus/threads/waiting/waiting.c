@@ -24,6 +24,7 @@
  */
 #include "waiting.h" /* Python.h first: it sets the feature macros */
 
+#include "../../_base/methods.h"
 #include "../../_base/process/clock.h"
 #include "../../_base/raise.h"
 #include "../../gil/binding.h"
@@ -59,18 +60,6 @@ first_look_ns(const struct plus_waiter *waiter)
     return stall_ns != UINT64_MAX ? waiter->start_ns + stall_ns / 2u : PLUS_FUTEX_NO_DEADLINE;
 }
 
-/* Notes what the owner does, once a wait.  The waiter is out of the queue: references are given back. */
-static void
-look_at_owner(struct plus_lock *lock, struct plus_waiter *waiter)
-{
-    uint64_t owner = plus_lock_look(lock);
-
-    waiter->look_ns = PLUS_FUTEX_NO_DEADLINE;
-    if (owner != 0 && owner != waiter->identity) {
-        plus_stalls_look(lock, owner);
-    }
-}
-
 /* Waits once for the lock: GRANTED, TIMED_OUT, WOKEN to try it, or SIGNAL if handlers are to run. */
 static enum plus_wait_result
 wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadline_ns)
@@ -94,7 +83,13 @@ wait_for_lock(struct plus_lock *lock, struct plus_waiter *waiter, uint64_t deadl
     if (result == PLUS_WAIT_SIGNAL) {
         result = plus_waiter_interrupt(&lock->queue, waiter);
         if (result == PLUS_WAIT_SIGNAL && plus_now_ns() >= waiter->look_ns) {
-            look_at_owner(lock, waiter);
+            /* Note what the owner does, once a wait.  The waiter is out of the queue: references are given back. */
+            uint64_t owner = plus_lock_look(lock);
+
+            waiter->look_ns = PLUS_FUTEX_NO_DEADLINE;
+            if (owner != 0 && owner != waiter->identity) {
+                plus_stalls_look(lock, owner);
+            }
         }
         return result;
     }
@@ -228,10 +223,9 @@ threads_set_main(PyObject *module, PyObject *ident)
 }
 
 static PyMethodDef waiting_methods[] = {
-    {"threads_set_main", threads_set_main, METH_O,
-     PyDoc_STR(
-         "threads_set_main($module, ident, /)\n--\n\n"
-         "Say which thread runs signal handlers, so that its waits are interrupted by them.")},
+    PLUS_METHOD(
+        "threads_set_main", threads_set_main, METH_O, "$module, ident, /",
+        "Say which thread runs signal handlers, so that its waits are interrupted by them."),
     {NULL, NULL, 0, NULL},
 };
 

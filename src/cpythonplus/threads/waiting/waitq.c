@@ -90,31 +90,6 @@ plus_waitq_init(struct plus_waitq *queue)
     queue->spin.credit = PLUS_SPIN_NEW;
 }
 
-/* Empties the queue of the process that this one was forked from: its waiters are not here. */
-static void
-forget_waiters(struct plus_waitq *queue)
-{
-    queue->head = queue->tail = NULL;
-    atomic_store_explicit(&queue->length, 0, memory_order_relaxed);
-    queue->woken = 0;
-    atomic_store(&queue->spin.poller, 0);
-}
-
-static void
-back_off(unsigned round)
-{
-    if (round < GUARD_POLLS) {
-        plus_cpu_relax();
-    }
-    else if (round < GUARD_POLLS + GUARD_YIELDS) {
-        sched_yield();
-    }
-    else {
-        /* The holder does not run, perhaps because a thread of higher priority polls here. */
-        nanosleep(&(struct timespec){.tv_nsec = GUARD_SLEEP_NS}, NULL);
-    }
-}
-
 static void
 lock_slowly(struct plus_waitq *queue)
 {
@@ -124,12 +99,25 @@ lock_slowly(struct plus_waitq *queue)
         uint32_t seen = atomic_load_explicit(&queue->guard, memory_order_relaxed);
 
         if (seen == (open | 1u)) {
-            back_off(round);
+            if (round < GUARD_POLLS) {
+                plus_cpu_relax();
+            }
+            else if (round < GUARD_POLLS + GUARD_YIELDS) {
+                sched_yield();
+            }
+            else {
+                /* The holder does not run, perhaps because a thread of higher priority polls here. */
+                nanosleep(&(struct timespec){.tv_nsec = GUARD_SLEEP_NS}, NULL);
+            }
         }
         else if (atomic_compare_exchange_weak_explicit(
                      &queue->guard, &seen, open | 1u, memory_order_acquire, memory_order_relaxed)) {
             if (seen != open) {
-                forget_waiters(queue);
+                /* Empty the queue of the process that this one was forked from: its waiters are not here. */
+                queue->head = queue->tail = NULL;
+                atomic_store_explicit(&queue->length, 0, memory_order_relaxed);
+                queue->woken = 0;
+                atomic_store(&queue->spin.poller, 0);
             }
             return;
         }
@@ -359,20 +347,6 @@ await_parking(const struct plus_waiter *waiter, uint64_t limit_ns)
     return true;
 }
 
-/* The waker still holds the GIL, and is mostly about to wait itself.  Asking for the GIL now would mean sleeping in the
- * kernel until then, so the waker gets a moment.  If it produces more things instead, it gets a longer moment: then
- * each switch of threads finds something to take. */
-static void
-let_waker_park(struct plus_waitq *queue, const struct plus_waiter *waiter)
-{
-    uint32_t surplus = atomic_load_explicit(&queue->surplus, memory_order_relaxed);
-
-    if (!await_parking(waiter, PARK_LIMIT_NS) &&
-        atomic_load_explicit(&queue->surplus, memory_order_relaxed) != surplus) {
-        await_parking(waiter, STREAM_LIMIT_NS);
-    }
-}
-
 /* Used on one processor: yields it, so that the thread that is to end the wait can run.  Returns whether the wait has
  * ended. */
 static bool
@@ -424,7 +398,15 @@ spin_first(struct plus_waitq *queue, struct plus_waiter *waiter, uint64_t deadli
                          : yield_state(waiter);
     plus_spin_ended(&queue->spin, poller(waiter), way);
     if (waiter->caught && way == PLUS_SPIN_POLL) {
-        let_waker_park(queue, waiter);
+        /* The waker still holds the GIL, and is mostly about to wait itself.  Asking for the GIL now would mean
+         * sleeping in the kernel until then, so the waker gets a moment.  If it produces more things instead, it
+         * gets a longer moment: then each switch of threads finds something to take. */
+        uint32_t surplus = atomic_load_explicit(&queue->surplus, memory_order_relaxed);
+
+        if (!await_parking(waiter, PARK_LIMIT_NS) &&
+            atomic_load_explicit(&queue->surplus, memory_order_relaxed) != surplus) {
+            await_parking(waiter, STREAM_LIMIT_NS);
+        }
     }
 }
 
@@ -444,24 +426,6 @@ count_time(struct plus_waitq *queue, struct plus_waiter *waiter)
     return waited_ns;
 }
 
-static void
-count_wait(struct plus_waitq *queue, struct plus_waiter *waiter)
-{
-    uint64_t waited_ns = count_time(queue, waiter);
-
-    queue->counts.spins += waiter->polled;
-    queue->counts.spins_paid += waiter->caught;
-    plus_spin_learn(&queue->spin, waiter->polled, waiter->caught, waited_ns);
-}
-
-static enum plus_wait_result
-ended_as(const struct plus_waiter *waiter)
-{
-    return atomic_load_explicit(&waiter->state, memory_order_acquire) == PLUS_WAITER_GRANTED
-               ? PLUS_WAIT_GRANTED
-               : PLUS_WAIT_WOKEN;
-}
-
 /* Ends the wait on the waiter's side: a waiter that is not ended by now takes itself out. */
 static enum plus_wait_result
 finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
@@ -470,29 +434,23 @@ finish(struct plus_waitq *queue, struct plus_waiter *waiter, bool timed_out)
 
     plus_waitq_lock(queue);
     if (is_ended(waiter)) {
-        result = ended_as(waiter);
+        result = atomic_load_explicit(&waiter->state, memory_order_acquire) == PLUS_WAITER_GRANTED
+                     ? PLUS_WAIT_GRANTED
+                     : PLUS_WAIT_WOKEN;
         answered_from = waiter->ended_on;
     }
     else {
         plus_waitq_remove(queue, waiter);
         queue->counts.timeouts += timed_out;
     }
-    count_wait(queue, waiter);
+    uint64_t waited_ns = count_time(queue, waiter);
+
+    queue->counts.spins += waiter->polled;
+    queue->counts.spins_paid += waiter->caught;
+    plus_spin_learn(&queue->spin, waiter->polled, waiter->caught, waited_ns);
     plus_waitq_unlock(queue);
     plus_sched_take_back(waiter->owner, &waiter->lent);
     return result;
-}
-
-/* Lends the level to the owner, and notes rested_ns.  Called before a sleep only: most waits end earlier, without that
- * cost. */
-static void
-prepare_to_sleep(struct plus_waiter *waiter)
-{
-    if (waiter->owner != NULL && !waiter->lent.lends) {
-        plus_sched_lend(waiter->owner, &waiter->lent);
-    }
-    atomic_store_explicit(&waiter->rested_ns, plus_now_ns() + plus_sched_used_ns(),
-                          memory_order_relaxed);
 }
 
 /* Sleeps once.  Returns true if the deadline has passed. */
@@ -541,7 +499,13 @@ plus_waiter_wait_nogil(struct plus_waitq *queue, struct plus_waiter *waiter, uin
         if (look) {
             return PLUS_WAIT_SIGNAL;
         }
-        prepare_to_sleep(waiter);
+        /* Lend the level to the owner, and note rested_ns.  Called before a sleep only: most waits end earlier,
+         * without that cost. */
+        if (waiter->owner != NULL && !waiter->lent.lends) {
+            plus_sched_lend(waiter->owner, &waiter->lent);
+        }
+        atomic_store_explicit(&waiter->rested_ns, plus_now_ns() + plus_sched_used_ns(),
+                              memory_order_relaxed);
         bool looks = waiter->look_ns < deadline_ns;
         uint64_t until_ns = looks ? waiter->look_ns : deadline_ns;
         if (!waiter->heeds_signals) {
