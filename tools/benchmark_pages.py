@@ -718,6 +718,7 @@ SUITES = (
     ),
     Page("memory", memory_tables, _MEDIAN),
     Page("memory", memory_tables, _MEDIAN, "doctor", within="memory"),
+    Page("memory", memory_tables, _MEDIAN, "growth", within="memory"),
     Page(
         "records",
         records_tables,

@@ -10,6 +10,7 @@ first three rows of `cpythonplus doctor growth PID` has that name and that line;
 
 import argparse
 import json
+import os
 import re
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def expected(source: Path) -> list[tuple[str, int]]:
 def growth(source: Path, seconds: float) -> dict[str, Any]:
     """Run the service, and ask once what grows in it."""
     command = [sys.executable, "-m", "cpythonplus", "run", "-m", f"examples.leaks.{source.stem}"]
-    with subprocess.Popen(command, cwd=ROOT) as service:
+    with subprocess.Popen(command, cwd=ROOT, env={**os.environ, "LEAK_SECONDS": "600"}) as service:
         try:
             time.sleep(WARM_S)
             asked = ["doctor", "growth", str(service.pid), "--seconds", str(seconds)]

@@ -103,6 +103,7 @@ def test_the_page_has_a_row_of_each(
     assert f"[{REPORTS[0].report}]({REPORTS[0].url})" in text
     assert "doctor \\| said" in text
     assert "| 1, 1, 0 |" in text
+    assert "2 reports are recorded, on CPython 3.11.7. Named exactly: doctor growth 1, " in text
     assert "| memray attach |" in text
     assert "| near | - |" in text
 

@@ -57,6 +57,39 @@ class TestCollector:
         assert found["collects"] is False
 
 
+def grown(*owners: dict[str, object], **more: object) -> list[str]:
+    found = {"seconds": 6.0, "owners": list(owners), **more}
+    return [each.sentence for each in statements({"growth": found, "target": {"pid": 4711}})]
+
+
+class TestGrowth:
+    """The sentence that names the cause comes first; C code's memory counts by its rate."""
+
+    def test_garbage_is_named_before_it_is_summed(self) -> None:
+        rows = [
+            {"name": f"garbage: m.{name}", "type": "garbage", "amount_bytes": size}
+            for name, size in (("Solver", 2 * MIB), ("Array", MIB))
+        ]
+        cache = {"name": "m.cache", "type": "dict", "amount_bytes": int(2.5 * MIB)}
+        named, summed, last = grown(rows[0], cache, rows[1])
+        assert named.startswith("garbage: m.Solver has grown")
+        assert summed.startswith("3 MiB of what has grown is cyclic garbage")
+        assert last.startswith("m.cache")
+
+    @pytest.mark.parametrize(("seconds", "told"), [(6.0, True), (60.0, False)])
+    def test_little_of_c_code_is_told_of_a_short_time(self, *, seconds: float, told: bool) -> None:
+        found = grown(seconds=seconds, c_heap_bytes=7 * MIB, c_heap_before_bytes=6.5 * MIB)
+        assert ("7 MiB of the C heap" in " ".join(found)) is told
+        blocks = {
+            "name": "unexplained_blocks",
+            "size_bytes": int(6.5 * MIB),
+            "before_bytes": 6 * MIB,
+        }
+        free = {**blocks, "name": "arena_free"}
+        found = grown(seconds=seconds, parts=[blocks, free])
+        assert ["that no object explains" in each for each in found] == [True] * told
+
+
 class TestMany:
     """Threads, tasks and classes, from so many on."""
 

@@ -315,6 +315,35 @@ class TestNames:
         assert place.file.startswith(str(Path(__file__).parents[1] / "support"))
         assert "def run_child" in Path(place.file).read_text().splitlines()[place.line - 1]
 
+    def test_objects_without_a_label(self) -> None:
+        out = run_child(
+            """
+            import itertools, types
+            from cpythonplus import memory
+
+            prices = {}
+            box = itertools.repeat(types.MappingProxyType(prices))
+            fill = prices.update
+            del prices
+            waiting = set()
+
+            class Task:
+                def __init__(self):
+                    self.body = [object() for _ in range(50)]
+
+            with memory.growth() as found:
+                fill({f"item {number}": object() for number in range(4000)})
+                fill = None
+                waiting.update(Task() for _ in range(400))
+            for row in found.result.owners[:2]:
+                print(row.name, row.type, row.below)
+            """
+        ).out
+        assert sorted(out.splitlines()) == [
+            "__main__.box -> mappingproxy mappingproxy ",
+            "__main__.waiting set Task.body[...]",
+        ]
+
     def test_steps_of_all_kinds(self) -> None:
         module = ("module", __name__, "module")
         names = ("dict", None, "dict")
@@ -759,6 +788,30 @@ class TestHeldByCCode:
         )
 
     @of_rss
+    def test_classes_of_one_name_are_one_row(self) -> None:
+        out = run_child(
+            """
+            import ctypes
+            from cpythonplus import memory
+
+            hold = ctypes.pythonapi.Py_IncRef
+            hold.argtypes = [ctypes.py_object]
+
+            def make():
+                class Answer:
+                    pass
+                return Answer
+
+            kinds = [make() for _ in range(3)]
+            with memory.growth() as found:
+                for _ in range(900):
+                    for kind in kinds:
+                        hold((kind(), kind()))
+            print([row.name for row in found.result.owners if "Answer" in row.name])
+            """
+        ).out
+        assert out == "['2,700 x tuple with __main__.make.<locals>.Answer']\n"
+
     def test_many_large_ones_are_one_row(self) -> None:
         out = run_child(
             """
@@ -1151,6 +1204,41 @@ class TestPaths:
         ).out
         assert out.startswith("logging.")
         assert out.endswith(".manager.loggerDict\n")
+
+    def test_the_value_of_a_weak_key_keeps_what_nothing_else_does(self) -> None:
+        out = run_child(
+            """
+            import weakref
+            from cpythonplus import memory
+
+            class Task:
+                def __init__(self):
+                    self.body = [object() for _ in range(40)]
+
+            class State:
+                def __init__(self, task):
+                    self.task = task
+
+            states, lost = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
+            server = {"manager": [{"groups": [{"scopes": [{"tasks": []}]}]}]}
+
+            def serve(states, keep=id):
+                with memory.growth() as found:
+                    for _ in range(600):
+                        task = Task()
+                        states[task] = State(task)
+                        keep(task)
+                        del task
+                print(found.result.owners[0].name)
+
+            serve(states, server["manager"][0]["groups"][0]["scopes"][0]["tasks"].append)
+            serve(lost)
+            """
+        ).out
+        assert out.splitlines() == [
+            "__main__.server['manager'][0]['groups'][0]['scopes'][0]['tasks']",
+            "__main__.lost.data",
+        ]
 
     def test_how_most_objects_are_kept(self) -> None:
         out = run_child(

@@ -1,6 +1,7 @@
 """Worker: a heap of many objects, and a loop that notices when it stands still.
 
-Parameters: objects; parts: what a doctor asks for meanwhile, nothing: a full collection; python.
+Parameters: objects; parts: what a doctor asks for meanwhile, nothing: a full collection; python;
+tick_s: the loop sleeps so long in each turn. If not 0, no parts are no collection either.
 """
 
 import gc
@@ -24,6 +25,9 @@ with connect(int(sys.argv[1])) as client:
 """
 
 
+ASLEEP_S = 5.0
+
+
 class Node:
     """One object with a few others."""
 
@@ -36,8 +40,9 @@ class Node:
 class Loop:
     """The longest time between two turns of a loop, in nanoseconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, tick_s: float) -> None:
         """Begin with nothing."""
+        self.tick_s = tick_s
         self.done = False
         self.longest_ns = 0
 
@@ -46,6 +51,8 @@ class Loop:
         last = time.perf_counter_ns()
         going = True
         while going:
+            if self.tick_s:
+                time.sleep(self.tick_s)
             going = not self.done
             # Behind the question: the pause may end with the last turn.
             now = time.perf_counter_ns()
@@ -77,11 +84,11 @@ def examine(python: str, parts: list[str], loop: Loop) -> threading.Thread:
 
 
 def collect(loop: Loop) -> threading.Thread:
-    """Return a thread that makes a full collection."""
+    """Return a thread that makes a full collection; beside a loop that sleeps, it only waits."""
 
     def ask() -> None:
         loop.wait_for_turns()
-        gc.collect()
+        time.sleep(ASLEEP_S) if loop.tick_s else gc.collect()
         loop.done = True
 
     return threading.Thread(target=ask)
@@ -92,7 +99,7 @@ def main() -> None:
     parameters = worker.begin()
     # Each has an instance, its text, its list, and a number.
     heap = [Node(number) for number in range(parameters["objects"] // 4)]
-    loop = Loop()
+    loop = Loop(parameters["tick_s"])
     parts = parameters["parts"]
     thread = examine(parameters["python"], parts, loop) if parts else collect(loop)
     thread.start()

@@ -75,6 +75,13 @@ REPORTS = (
         r"asgiref|\bLocal\b|_context_refs",
     ),
     Report(
+        "boto3_handlers",
+        "boto/boto3#2176",
+        ("boto3==1.34.0", "botocore==1.34.0"),
+        r"shared\._original_handler\._handlers",
+        r"boto",
+    ),
+    Report(
         "cattrs_converters",
         "python-attrs/cattrs#290",
         ("cattrs==22.1.0",),
@@ -96,12 +103,26 @@ REPORTS = (
         r"dateparser",
     ),
     Report(
+        "fsspec_archives",
+        "fsspec/filesystem_spec#965",
+        ("fsspec==2022.3.0",),
+        r"TarFileSystem\._cache",
+        r"fsspec|tar",
+    ),
+    Report(
         "hiredis_maps",
         "redis/hiredis-py#175",
         ("hiredis==2.2.3",),
         r"x bytes \((nothing on the heap refers|held by C code)|from hiredis, called at",
         r"\bbytes\b|hiredis",
         r"hiredis_maps\.py:\d+",
+    ),
+    Report(
+        "marshmallow_dataclass",
+        "lovasoa/marshmallow_dataclass#198",
+        ("marshmallow_dataclass==8.5.5", "marshmallow==3.15.0", "setuptools<70"),
+        r"marshmallow_dataclass\._internal_class_schema",
+        r"marshmallow_dataclass|lru_cache",
     ),
     Report(
         "marshmallow_registry",
@@ -111,11 +132,11 @@ REPORTS = (
         r"marshmallow|SchemaMeta",
     ),
     Report(
-        "marshmallow_dataclass",
-        "lovasoa/marshmallow_dataclass#198",
-        ("marshmallow_dataclass==8.5.5", "marshmallow==3.15.0", "setuptools<70"),
-        r"marshmallow_dataclass\._internal_class_schema",
-        r"marshmallow_dataclass|lru_cache",
+        "mcp_stateless",
+        "modelcontextprotocol/python-sdk#756",
+        ("mcp==1.10.1", "pydantic==2.11.7"),
+        r"\bmcp\._session_manager\._task_group",
+        r"mcp|anyio|Task",
     ),
     Report(
         "msgpack_invalid",
@@ -156,6 +177,21 @@ REPORTS = (
         r"x (str|multidict\S*\.istr) \((nothing on the heap refers|held by C code)",
         r"\bi?str\b|multidict|C code uses them",
         r"multidict_\w+\.py:\d+",
+    ),
+    Report(
+        "numba_generators",
+        "numba/numba#9103",
+        ("numba==0.58.1", "numpy==1.26.4"),
+        r"x (ctypes\.c_void_p|tuple with ctypes\S+) \(held by C code",
+        r"numba|ctypes",
+        r"numba_generators\.py:\d+",
+    ),
+    Report(
+        "numba_types",
+        "numba/numba#9733",
+        ("numba==0.60.0",),
+        r"\bfoo\._types_active_call",
+        r"numba|Dispatcher",
     ),
     Report(
         "numpy_out",
@@ -261,6 +297,20 @@ REPORTS = (
         r"scipy|ScalarFunction",
     ),
     Report(
+        "sentry_processors",
+        "getsentry/sentry-python#6267",
+        ("sentry-sdk==2.42.1", "opentelemetry-sdk==1.38.0"),
+        r"sentry_sdk\.scope\.global_event_processors",
+        r"sentry",
+    ),
+    Report(
+        "sqlalchemy_targets",
+        "sqlalchemy/sqlalchemy#13566",
+        ("sqlalchemy==2.0.40",),
+        r"JoinCondition\._track_overlapping_sync_targets",
+        r"sqlalchemy",
+    ),
+    Report(
         "ssl_sessions",
         "python/cpython#116810",
         (),
@@ -275,5 +325,12 @@ REPORTS = (
         r"x str \((nothing on the heap refers|held by C code)|from ujson, called at",
         r"\bstr\b|ujson",
         r"ujson_write\.py:\d+",
+    ),
+    Report(
+        "watchdog_moves",
+        "gorakhargosh/watchdog#1041",
+        ("watchdog==6.0.0",),
+        r"_inotify\._moved_from_events",
+        r"watchdog|InotifyEvent",
     ),
 )

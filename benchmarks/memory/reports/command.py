@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
         row = _row(report, args)
         print(f"{report.name}: {_short(row)}", flush=True)
         rows.append(row)
-    if args.record:
-        record(rows)
+        if args.record:
+            record([row])
     return 1 if any("not_rebuilt" in row for row in rows) else 0
 
 
@@ -96,11 +96,18 @@ def _short(row: dict[str, Any]) -> str:
 
 
 def table(results: dict[str, Any]) -> str:
-    """Return the table of one version's results."""
+    """Return how many of one version's reports each tool has named, and the table of them."""
     tools = (*_COLUMNS, *judging.TOOLS)
     heads = ["report", "versions", *(_HEADS.get(name, name) for name in tools), "first sentence"]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     rows = {row["name"]: row for row in results["reports"] if "not_rebuilt" not in row}
+    named = [f"{_HEADS.get(tool, tool)} {_count(rows.values(), tool)[0]}" for tool in tools]
+    recorded = f"{len(rows)} reports are recorded, on CPython {results['python']}."
+    lines = [
+        f"{recorded} Named exactly: {', '.join(named)}.",
+        "",
+        f"| {' | '.join(heads)} |",
+        "|---" * len(heads) + "|",
+    ]
     for report in REPORTS:
         if report.name not in rows:
             continue
@@ -114,9 +121,9 @@ def table(results: dict[str, Any]) -> str:
             row[best]["said"].replace("|", "\\|"),
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    counts = [_count(rows.values(), name) for name in tools]
+    counts = [", ".join(map(str, _count(rows.values(), tool))) for tool in tools]
     lines.append(f"| exact, near, nothing |  | {' | '.join(counts)} |  |")
-    return "\n".join([*lines, "", f"On CPython {results['python']}."])
+    return "\n".join(lines)
 
 
 def _verdict(row: dict[str, Any], name: str) -> str:
@@ -124,9 +131,9 @@ def _verdict(row: dict[str, Any], name: str) -> str:
     return str(row[name]["verdict"]) if name in row else "-"
 
 
-def _count(rows: Any, name: str) -> str:  # noqa: ANN401  # of JSON
+def _count(rows: Any, name: str) -> list[int]:  # noqa: ANN401  # of JSON
     verdicts = [_verdict(row, name) for row in rows]
-    return ", ".join(str(verdicts.count(each)) for each in ("exact", "near", "nothing"))
+    return [verdicts.count(each) for each in ("exact", "near", "nothing")]
 
 
 def write_page() -> int:

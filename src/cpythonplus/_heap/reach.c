@@ -5,6 +5,10 @@
  *     objects that a module has imported                 IMPORTED: so that an object is named by its home
  *     any other reference                                1
  *
+ * The values of a WeakKeyDictionary are followed after all other paths from modules: an entry does not keep its key
+ * alive, so it names only what nothing else leads to, as a key that its own value refers to.  Frames come later, as a
+ * function that works on all the keys leads to them for a moment.
+ *
  * No memory is freed: this works in a copy of the process that ends.
  */
 #include "reach.h"
@@ -92,18 +96,13 @@ struct search {
     uint32_t *distance; /* UINT32_MAX if not met */
     bool *done;
     struct bucket buckets[FARTHEST + 1]; /* for distance d, number d modulo the length */
+    struct bucket weakly_keyed;          /* the dicts that are left for later */
+    bool is_late;
 };
 
 static int
-meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
+add(struct bucket *bucket, uint32_t node)
 {
-    struct bucket *bucket = &search->buckets[distance % (FARTHEST + 1)];
-
-    if (search->done[node] || search->distance[node] <= distance) {
-        return 0;
-    }
-    search->distance[node] = distance;
-    search->owners->parent[node] = holder;
     uint32_t *nodes =
         plus_room_for_one(bucket->nodes, bucket->count, &bucket->room, 1024, sizeof *nodes);
 
@@ -113,6 +112,17 @@ meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
     bucket->nodes = nodes;
     bucket->nodes[bucket->count++] = node;
     return 0;
+}
+
+static int
+meet(struct search *search, uint32_t node, uint32_t holder, uint32_t distance)
+{
+    if (search->done[node] || search->distance[node] <= distance) {
+        return 0;
+    }
+    search->distance[node] = distance;
+    search->owners->parent[node] = holder;
+    return add(&search->buckets[distance % (FARTHEST + 1)], node);
 }
 
 /* True if an object says that it comes from another module than the one that has it among its names. */
@@ -156,12 +166,26 @@ step_length(const struct plus_reach *owners, uint32_t from, uint32_t to)
                : 1;
 }
 
+/* True for the dict of a WeakKeyDictionary. */
+static bool
+is_weakly_keyed(PyObject *op)
+{
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+
+    return op != NULL && PyDict_CheckExact(op) && PyDict_Next(op, &position, &key, &value) &&
+           PyWeakref_CheckRefExact(key);
+}
+
 static int
 leave(struct search *search, uint32_t node)
 {
     const struct plus_graph *edges = &search->owners->graph->edges;
     int status = 0;
 
+    if (!search->is_late && is_weakly_keyed(search->owners->graph->objects[node])) {
+        return add(&search->weakly_keyed, node);
+    }
     for (size_t at = edges->first[node]; at < edges->first[node + 1] && status == 0; at++) {
         uint32_t target = edges->target[at];
         if (!search->done[target]) {
@@ -203,6 +227,21 @@ find_paths_from(struct search *search, bool is_garbage, uint32_t *tail)
     return status;
 }
 
+/* Search from the dicts that were left for later. */
+static int
+find_late_paths(struct search *search, uint32_t *tail)
+{
+    int status = 0;
+
+    search->is_late = true;
+    for (size_t i = 0; i < search->weakly_keyed.count && status == 0; i++) {
+        uint32_t node = search->weakly_keyed.nodes[i];
+        search->distance[node] = 0;
+        status = leave(search, node);
+    }
+    return status < 0 ? status : find_paths_from(search, false, tail);
+}
+
 /* Search from one group of roots after the other. */
 static int
 find_paths(struct plus_reach *owners)
@@ -227,6 +266,9 @@ find_paths(struct plus_reach *owners)
         }
         if (status == 0) {
             status = find_paths_from(&search, group == groups - 1, &tail);
+        }
+        if (status == 0 && group == 0) {
+            status = find_late_paths(&search, &tail);
         }
     }
     return status;

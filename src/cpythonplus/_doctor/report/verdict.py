@@ -41,6 +41,8 @@ _SMALLEST_SHARE: Final = 0.01
 _SMALLEST_BYTES: Final = 1 << 20
 """A finding below both limits is not worth a sentence."""
 _SMALLEST_GROWN: Final = 256 << 10
+_LEAST_RATE: Final = 40 << 10
+"""Bytes of C code's memory per second; 3.4 GB in a day."""
 _MOST_OF_TRACER: Final = 4 << 20
 """The tracer maps memory for itself: 0.3 to 1.5 MiB in programs that allocate little."""
 _LATER_SHARE: Final = 0.05
@@ -326,18 +328,20 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
         yield Statement(
             f"{owner_name(row)} has grown {'' if number else 'most, '}by"
             f" {format_size(more)}{_STEADINESS.get(steady, '')}{where}.",
-            more,
+            _garbage_grown(rows) if words(row, "type") == "garbage" else more,
             remedy,
             is_steady=is_steady,
         )
     left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
     told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
-    for name, grown in parts_grown(found, _SMALLEST_BYTES):
+    for name, grown in parts_grown(found, _SMALLEST_GROWN):
         more = grown - told.get(name, 0)
+        is_c_codes = name == "unexplained_blocks"
+        least = _least_of_c_code(found, native) if is_c_codes else _SMALLEST_BYTES
         is_moved = name in _FREE and more > rss_change(found)  # it was in use before
         traced = size(native, "kept_bytes") if native is not None else more
         is_tracers = name == "mappings" and traced < more <= _MOST_OF_TRACER
-        if name in _PARTS_GROWN and more >= _SMALLEST_BYTES and not (is_moved or is_tracers):
+        if name in _PARTS_GROWN and more >= least and not (is_moved or is_tracers):
             what, why = _PARTS_GROWN[name]
             files = kinds_grown(found, name) if name == "shared" else []
             of = f", by mappings: {_listed(files)}" if files else ""
@@ -346,6 +350,22 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
                 at = _taken(native, more) + _of_objects(found, more, _LEAST_OF_SMALL)
             sentence = f"{what} grown by {format_size(more)}{why}{of}{at}."
             yield Statement(sentence, more, _PINNED if name in _FREE else _MEMRAY if why else "")
+
+
+def _garbage_grown(rows: list[Part]) -> int:
+    """Return the growth of all garbage, by which the sentence on its largest row is sorted, too."""
+    return sum(size(row, "amount_bytes") for row in rows if words(row, "type") == "garbage")
+
+
+def _least_of_c_code(found: Part, native: Part | None) -> int:
+    """Return the growth of C code's memory that has a sentence.
+
+    It is less if the time was short, but not beside a trace, whose lines say more.
+    """
+    if native is not None:
+        return _SMALLEST_BYTES
+    lasting = int(_LEAST_RATE * amount(found, "seconds"))
+    return min(_SMALLEST_BYTES, max(_SMALLEST_GROWN, lasting))
 
 
 def _gains_entries(found: Part, row: Part) -> bool:
@@ -447,7 +467,8 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
     if growth:
         more = now - amount(growth, "c_heap_before_bytes")
         rss = rss_change(growth)
-        if more < max(_SMALLEST_BYTES, rss * _ALARMING_SHARE):
+        least = _least_of_c_code(growth, part(examination, "native"))
+        if more < max(least, rss * _ALARMING_SHARE):
             return
         rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
     else:
@@ -495,9 +516,9 @@ def _collector(examination: Examination) -> Iterator[Statement]:
     target = part(examination, "target") or {}
     if growth is not None and rows and known(target, "pid"):
         yield Statement(
-            f"{format_size(sum(size(row, 'amount_bytes') for row in rows))} of what has grown is"
-            " cyclic garbage, which waits for the collector.",
-            sum(size(row, "amount_bytes") for row in rows),
+            f"{format_size(_garbage_grown(rows))} of what has grown is cyclic garbage, which waits"
+            " for the collector.",
+            _garbage_grown(rows),
             "To see the lines that make it:",
             f"{_DOCTOR}cycles {size(target, 'pid')}",
         )

@@ -34,6 +34,7 @@ from cpythonplus.memory._owners.model import (
 )
 from cpythonplus.memory._owners.room import copy_room
 from cpythonplus.memory._owners.spelling import (
+    CONTAINERS,
     class_place,
     forget_sources,
     place_of,
@@ -50,6 +51,7 @@ _LEAST_SHARE: Final = 0.005
 _LEAST_KEPT: Final = 64 << 10
 _NO_MARK: Final = -1
 _MOST_WAYS: Final = 3
+_SUMS: Final = ("count", "count_before", "bytes", "bytes_before", "objects", "objects_before")
 _EXECUTED: Final = ("", "method", "function", "generator", "coroutine")
 _MOST_DOCTORS: Final = 4
 _OWN: Final = "cpythonplus."
@@ -307,23 +309,33 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
     rows = [each for row in found["owners"] if not (each := _owner(row)).name.startswith(_OWN)]
     rows += [
         _together(row, "frame", f"{row['count']:,} x {row['name']}()")
-        for row in found["frames"]
+        for row in _read_alike(found["frames"])
         if not _begins_thread(row)
     ]
     rows += [
         _together(row, "garbage", f"garbage: {row['in']} {_called(row)}".replace("  ", " "))
-        for row in found["unreached"]
+        for row in _read_alike(found["unreached"])
     ]
     rows += [
         _together(row, f"held by {'the interpreter' if row['by'] else 'C code'}", _held_name(row))
-        for row in found["held"]
+        for row in _read_alike(found["held"])
     ]
     rows += [
         _together(row, "nothing on the heap refers to them", f"{row['count']:,} x {row['name']}")
-        for row in found["left"]
+        for row in _read_alike(found["left"])
     ]
     forget_sources()
     return tuple(sorted(rows, key=lambda row: -row.amount_bytes))
+
+
+def _read_alike(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
+    """Return the sums of rows that read alike: those of classes that have one name."""
+    found: dict[object, dict[str, Any]] = {}
+    for row in rows:
+        words = tuple((name, value) for name, value in row.items() if name not in _SUMS)
+        kept = found.setdefault(words, {**row, **dict.fromkeys(_SUMS, 0)})
+        kept.update({name: kept[name] + row[name] for name in _SUMS})
+    return found.values()
 
 
 def _owner(row: dict[str, Any]) -> Owner:
@@ -351,7 +363,7 @@ def _kind(row: dict[str, Any]) -> str:
     A cell stands for its content.
     """
     steps = row["steps"]
-    named = [kind for how, _, kind in steps if how]
+    named = [kind for how, _, kind in steps[:-1] if how or not kind.startswith(CONTAINERS)]
     unnamed = steps and steps[-1][0] == "" and named and named[-1] != "cell"
     return str(named[-1]) if unnamed else str(row["type"])
 

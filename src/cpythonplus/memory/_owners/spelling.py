@@ -25,6 +25,8 @@ _MOST_SOURCE: Final = 4 << 20
 _MOST_OF_LINE: Final = 500
 """Characters. The work of a pattern grows with the square: a table of data is one line, too."""
 _LOCAL: Final = "_thread._local"
+CONTAINERS: Final = ("dict", "list", "set", "tuple", "hamt")
+"""How classes begin whose objects are no part of a name, if nothing labels them."""
 _KEYS: Final = ("key", "interned")
 """The latter is a word of the program, and nobody's secret."""
 
@@ -56,7 +58,7 @@ def spelled_below(owner: str, steps: Sequence[Step]) -> str:
     walk = _Walk(general=True)
     walk.owner = owner
     named = [walk.gone_on(step, last=False) for step in steps]
-    text = "".join(step.text for step in named if step is not None)
+    text = "".join(step.text for step in named if step is not None).removeprefix(" -> ")
     return text if len(steps) > 1 and set(text) - set("[.]") else ""
 
 
@@ -121,7 +123,7 @@ class _Walk:
             return _Named(".__class__")
         if kind == "traceback":
             return _Named(".tb_next" if self.owner == "traceback" else ".__traceback__")
-        unnamed = last or kind.startswith(("dict", "list", "set", "tuple", "hamt"))
+        unnamed = last or kind.startswith(CONTAINERS)
         return None if unnamed else _Named(f" -> {kind.rpartition('.')[2]}")
 
     def _left(self, named: _Named | None, step: Step) -> _Named | None:
