@@ -302,7 +302,7 @@ def _in_one_row(reports: Sequence[Report], scenario: str) -> Iterator[list[str]]
     """Yield a row for each case of `scenario`, with two numbers of each side."""
     for case in _all_cases(reports):
         if case.scenario == scenario:
-            own = [target for target in TARGETS if target.case == case.name]
+            own = _stated(case, reports)
             wanted = ", ".join(_wanted(target) for target in own)
             cells = [_two_numbers_cell(report.case(case.name)) for report in reports]
             yield [case.title, *cells, wanted, _all_reached(own, reports) if own else ""]
@@ -325,14 +325,19 @@ def _two_numbers(outcome: Outcome) -> tuple[float, float]:
 def _targets_of(cases: Sequence[CaseResult], reports: Sequence[Report]) -> Iterator[list[str]]:
     """Yield a row for each target of a case, and one for each case that has none."""
     for case in cases:
-        own = [target for target in TARGETS if target.case == case.name]
-        stated = [t for t in own if any(t.value(report) is not None for report in reports)]
+        stated = _stated(case, reports)
         for target in stated:
             cells = [_cell(target, report) for report in reports]
             yield [_what(target, reports), *cells, _wanted(target), _reached(target, reports)]
         if not stated:
             cells = [_rate_cell(report.case(case.name)) for report in reports]
             yield [f"{case.title}, {_unit(case)}", *cells, "", ""]
+
+
+def _stated(case: CaseResult, reports: Sequence[Report]) -> list[Target]:
+    """Return the targets of a case that any of the reports has measured."""
+    own = [target for target in TARGETS if target.case == case.name]
+    return [t for t in own if any(t.value(report) is not None for report in reports)]
 
 
 def _demanded(reports: Sequence[Report]) -> list[CaseResult]:
@@ -686,6 +691,13 @@ SUITES = (
         "threads",
         threads_tables,
         f"{_IN_TURNS}; shown is the\nbest round, CPU time is the median round's.",
+    ),
+    Page(
+        "threads",
+        threads_tables,
+        f"{_IN_TURNS}, beside other load; shown is\nthe best round.",
+        "threads-without-a-gil",
+        within="threads",
     ),
     Page(
         "testserver",

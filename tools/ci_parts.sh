@@ -7,7 +7,7 @@ slots=(
     "tests:here:3.12 lies:bookworm:python3.11 site_tests:sid:python3.13 cpython:here:3.11:1/2"
     "tests:sid:python3.15-dbg cpython:sid:python3.14:1/3"
     "aarch64 musl cpython:here:3.12:1/2"
-    "tests:sid:python3.15:PYTHON_JIT=1 lies:sid:python3.13 cpython:sid:python3.13:1/3"
+    "free_threaded:trixie:3.13:threads:gil:memory:doctor:base lies:sid:python3.13 cpython:sid:python3.13:1/3"
     "newcomer:bookworm lies:here:3.12 cpython:sid:python3.14:2/3"
     "tests:sid:python3.14 lies:sid:python3.14 cpython:sid:python3.13:2/3"
     "sanitizers site try_docs cpython:here:3.11:2/2"
@@ -20,7 +20,8 @@ slots=(
 people_have=("bookworm python3.11" "trixie python3.13" "sid python3.13" "sid python3.15")
 
 # Rooms that look into the interpreter. The others use the public API, and one interpreter decides of them.
-inside="-m 'not builds and not any_version and not slow' -k 'not stock'"
+quick="-m 'not builds and not any_version and not slow' -k 'not stock'"
+inside=$quick
 for room in base interp gil threads tasklets compact heap memory doctor prefork; do inside+=" tests/$room"; done
 
 # find_python PLACE PYTHON: how it is called there; fails, and says so, where it is not there.
@@ -60,11 +61,14 @@ tests() {
     run_tests "$name" at "$place" "$name" "$inside" env "${@:3}" make test PYTHON="$python"
 }
 
-# free_threaded FOLDER VERSION: the same without a GIL, on an interpreter that is built there once. `make nightly` has
-# it; no slot, until its time is known.
+# free_threaded FOLDER VERSION [ROOM]...: the same without a GIL, of these rooms alone if any is named, on an interpreter
+# that is built there once.
 free_threaded() {
-    step "python$2t" limited tools/debian_folder.sh "$1" run tools/free_threaded.sh "$2" || return 0
-    tests "$1" "python$2t"
+    local folder=$1 python=python$2t inside=$inside
+    step "$python" limited tools/debian_folder.sh "$folder" run tools/free_threaded.sh "$2"
+    shift 2
+    [ $# -eq 0 ] || inside="$quick ${*/#/tests/}"
+    tests "$folder" "$python"
 }
 
 # all_tests PLACE PYTHON: the slow ones too, but those of the other distribution, `sites`, where it did not change. In

@@ -69,8 +69,8 @@ thread() {
         $wrapper python -m pytest tests/test_c_programs.py
 }
 
-# The interpreter's own races are those that CPython's list names, and those without a frame of ours. The walk through
-# the lock's model calls no C.
+# The interpreter's own races are those that CPython's lists and tools/tsan_suppressions.txt name, and those without a
+# frame of ours. The walk through the lock's model calls no C.
 free_threaded() {
     local lists folder=$CPYTHONPLUS_BUILD_DIR/tsan-reports wrapper status=0 python=$1 real
     shift
@@ -82,9 +82,9 @@ free_threaded() {
     rm -rf "$folder"
     mkdir -p "$folder"
     wrapper=$(tsan_wrapper "$folder") || { echo 'sanitize: the thread sanitizer cannot run on this kernel' >&2; exit 1; }
-    cat "$lists"/suppressions*.txt >"$folder/suppressions"
+    cat "$lists"/suppressions*.txt tools/tsan_suppressions.txt >"$folder/suppressions"
     # shellcheck disable=SC2086 # the wrapper is a command with options
-    TSAN_OPTIONS="suppressions=$folder/suppressions log_path=$folder/report exitcode=0 handle_segv=0" \
+    TSAN_OPTIONS="suppressions=$folder/suppressions log_path=$folder/report exitcode=0 handle_segv=0 die_after_fork=0" \
     CPYTHONPLUS_SANITIZER=thread \
         $wrapper python -m pytest -o faulthandler_timeout=1800 -m 'not slow' tests/threads tests/gil \
         --ignore tests/threads/test_model_lock.py "$@" || status=$?

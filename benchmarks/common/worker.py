@@ -24,8 +24,10 @@ def begin() -> dict[str, Any]:
     return parameters
 
 
-def scheduled() -> bool:
-    """Return whether cpythonplus schedules the GIL of this process."""
+def scheduled() -> bool | None:
+    """Return whether cpythonplus schedules the GIL of this process; None: it has none."""
+    if "t" in sys.abiflags:
+        return None
     # Looked up, not imported: on the stock side the package's code must not even be loaded.
     gil = sys.modules.get("cpythonplus.gil")
     return bool(gil is not None and gil.active())

@@ -377,10 +377,18 @@ LIKE_STOCK = {
         workers = [threading.Thread(target=work) for _ in range(2)]
         for worker in workers:
             worker.start()
-        blocker = threading.Thread(target=lambda: (time.sleep(0.05), tasks.task_done()))
+        def end():
+            while not tasks.all_tasks_done._waiters:
+                time.sleep(0.001)
+            with tasks.mutex:  # join() has given it up: the handler wants it
+                pass
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGALRM)
+            while not handled:
+                time.sleep(0.001)
+            tasks.task_done()
+
         tasks.unfinished_tasks += 1
-        blocker.start()
-        signal.setitimer(signal.ITIMER_REAL, 0.01)
+        threading.Thread(target=end).start()
         tasks.join()
         for worker in workers:
             tasks.put(None)

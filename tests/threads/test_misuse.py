@@ -198,6 +198,118 @@ def test_callbacks_that_come_back() -> None:
     )
 
 
+def test_parts_that_are_replaced_while_other_threads_use_them() -> None:
+    run(
+        """
+        sys.setswitchinterval(1e-5)
+        q, heap, condition = Queue(), PriorityQueue(), Condition()
+        semaphore, barrier, event = Semaphore(2), Barrier(2, None, 1e-4), Event()
+        everything = (q, heap, condition, semaphore, barrier, event)
+
+        def short():
+            return random.choice((0, 1e-5, 1e-4))
+
+        def notify():
+            with condition:
+                condition.wait(short())
+                condition.notify()
+
+        REPLACE = (
+            lambda: setattr(q, "queue", deque([1])),
+            lambda: setattr(q, "maxsize", random.choice((0, 3, 2.5, 2**70))),
+            lambda: setattr(heap, "queue", []),
+            lambda: setattr(barrier, "_action", lambda: None),
+            lambda: setattr(barrier, "_timeout", 1e-4 + random.random() / 1e4),
+            lambda: setattr(event, "__dict__", {}),
+            lambda: setattr(event, "x", [1]),
+            lambda: q.__init__(random.choice((0, 2))),
+            lambda: semaphore.__init__(random.choice((1, 2))),
+            lambda: barrier.__init__(2, int, 1e-4),
+            lambda: [vars(it) for it in everything],
+            lambda: condition._waiters,
+        )
+        USE = (
+            lambda: q.put(1, timeout=short()),
+            lambda: q.get(timeout=short()),
+            lambda: (q.qsize(), q.full(), q.maxsize, q.queue, q.unfinished_tasks),
+            lambda: (heap.put(1, timeout=short()), heap.get(timeout=short())),
+            lambda: semaphore.acquire(timeout=short()) and semaphore.release(),
+            lambda: barrier.wait(random.choice((None, short()))),
+            lambda: (barrier.reset(), barrier.n_waiting),
+            lambda: (event.set(), event.wait(short()), event.clear()),
+            lambda: [repr(it) for it in everything],
+            notify,
+        )
+
+        def some(calls):
+            for _ in range(600):
+                try:
+                    random.choice(calls)()
+                except BrokenBarrierError:
+                    pass
+                except (SystemError, RuntimeError) as error:
+                    wrong.append(error)
+                except Exception:
+                    pass
+
+        wrong = []
+        others = [start(some, calls) for calls in (REPLACE, USE) * 4]
+        for other in others:
+            other.join()
+        assert not wrong, wrong
+        for it in everything[2:]:
+            it.__init__(2) if it in (semaphore, barrier) else None
+            use(it)
+        """
+    )
+
+
+# What several threads do at once, each of them thousands of times.
+TIGHT = {
+    "container": (
+        "q = LifoQueue()",
+        "lambda: setattr(q, 'queue', [1, 2])",
+        "lambda: setattr(q, 'queue', [])",
+        "lambda: q.put_nowait(1)",
+        "q.get_nowait",
+        "lambda: q.queue",
+    ),
+    "waiters": (
+        "condition = Condition()",
+        *["brief"] * 2,
+        *["lambda: condition._waiters"] * 3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_a_part_that_is_replaced_again_and_again(name: str) -> None:
+    setup, *calls = TIGHT[name]
+    run(
+        f"""
+        {setup}
+        def brief():
+            with condition:
+                condition.wait(1e-5)
+
+        def many(call):
+            try:
+                for _ in range({30_000 if name == "waiters" else 300_000}):
+                    with suppress(Empty, IndexError):
+                        call()
+            except Exception as error:
+                wrong.append(error)
+
+        from contextlib import suppress
+        wrong = []
+        others = [start(many, call) for call in ({", ".join(calls)})]
+        for other in others:
+            other.join()
+        assert not wrong, wrong
+        """
+    )
+
+
 # The last reference to a container, while C code works with it.
 VANDALS = {
     "heappush": ("PriorityQueue", "__lt__", "q.put(Vandal()); q.put(Vandal())"),

@@ -1,4 +1,4 @@
-"""Items one way through a queue: one producer and one consumer, and four of each."""
+"""Items one way through a queue: one producer and one consumer, four of each, sixteen of each."""
 
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,13 @@ from benchmarks.threads.measure import WITH_PEER, measure
 _WORKER = Path(__file__).with_name("worker.py")
 
 # Class, producers and as many consumers, where its peer is found.
-_STREAMS = (("Queue", 1, "culsans"), ("Queue", 4, "culsans"), ("SimpleQueue", 1, "aiologic"))
+_STREAMS = (
+    ("Queue", 1, "culsans"),
+    ("Queue", 4, "culsans"),
+    ("Queue", 16, "culsans"),
+    ("SimpleQueue", 1, "aiologic"),
+    ("SimpleQueue", 16, "aiologic"),
+)
 
 
 def cases() -> list[Case]:

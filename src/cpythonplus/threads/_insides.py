@@ -3,6 +3,7 @@
 import copyreg
 import sys
 from collections import deque
+from contextlib import suppress
 
 TYPE_CHECKING = False  # as in typing, whose import costs more than all the rest
 if TYPE_CHECKING:
@@ -75,19 +76,30 @@ class _NativeWaiter:
         self._condition.notify()
 
 
+def _all_of(waiters: "deque[Any]") -> "list[Any]":
+    """Return the items of a deque to which other threads may do something meanwhile."""
+    while True:
+        with suppress(RuntimeError):  # without a GIL: mutated during iteration
+            return list(waiters)
+
+
 def renew_waiters(condition: object, known: "deque[Any] | None", native: int) -> "deque[Any]":
-    """Return the waiters of a condition, ``native`` of them in C; ``known``: the deque so far."""
+    """Return the waiters of a condition, ``native`` of them in C; ``known``: the deque so far.
+
+    Other threads may do the same, and put waiters of their own in, at the same time.
+    """
     waiters = deque() if known is None else known
-    standard = [each for each in waiters if type(each) is not _NativeWaiter]
-    waiters.clear()
-    waiters.extend(standard)
-    waiters.extend(_NativeWaiter(condition) for _ in range(native))
+    present = [each for each in _all_of(waiters) if type(each) is _NativeWaiter]
+    for each in present[native:]:
+        with suppress(ValueError):
+            waiters.remove(each)
+    waiters.extend([_NativeWaiter(condition) for _ in range(native - len(present))])
     return waiters
 
 
 def notify_standard(waiters: "deque[Any]", count: int) -> int:
     """Wake up to ``count`` threads that wait in the standard ``wait``; return how many are left."""
-    for waiter in [each for each in waiters if type(each) is not _NativeWaiter]:
+    for waiter in [each for each in _all_of(waiters) if type(each) is not _NativeWaiter]:
         if count == 0:
             break
         waiters.remove(waiter)

@@ -7,6 +7,8 @@
 #include "../_base/compat.h"
 #include "standard/standard.h"
 
+#include <stdatomic.h>
+
 /* The number of types that stand for a class that is written in Python. */
 #define PLUS_STANDARDS 8
 
@@ -49,6 +51,39 @@ plus_truth(int rc)
 {
     return rc < 0 ? NULL
                   : Py_NewRef(rc != 0 ? Py_True : Py_False); /* saves PyBool_FromLong's call */
+}
+
+/* A new reference to what a field of `op` refers to; NULL: to nothing.  Without a GIL another thread may set the field
+ * meanwhile, by plus_field_set() or as a member of the type. */
+static inline PyObject *
+plus_field_get(PyObject *op, PyObject *const *field)
+{
+    PyObject *value;
+
+    PLUS_BEGIN_LOCKED(op);
+    value = Py_XNewRef(*field);
+    PLUS_END_LOCKED();
+    return value;
+}
+
+/* Atomic for the interpreter, which reads members without the lock. */
+static inline void
+plus_field_store(PyObject **field, PyObject *value)
+{
+    atomic_store_explicit((_Atomic(PyObject *) *)field, value, memory_order_release);
+}
+
+/* Takes the reference to `value`. */
+static inline void
+plus_field_set(PyObject *op, PyObject **field, PyObject *value)
+{
+    PyObject *old;
+
+    PLUS_BEGIN_LOCKED(op);
+    old = *field;
+    plus_field_store(field, value);
+    PLUS_END_LOCKED();
+    Py_XDECREF(old);
 }
 
 int

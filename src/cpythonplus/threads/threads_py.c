@@ -29,8 +29,8 @@ after_fork_child(void)
 
 static const struct plus_fork_hooks fork_hooks = {nothing_to_do, nothing_to_do, after_fork_child};
 
-bool plus_makers_are_noted;
-const PyCodeObject *plus_maker_of_rlocks;
+_Atomic bool plus_makers_are_noted;
+const PyCodeObject *_Atomic plus_maker_of_rlocks;
 
 static PyObject *
 note_lines(PyObject *module, PyObject *code)

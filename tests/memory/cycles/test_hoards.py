@@ -15,8 +15,6 @@ from cpythonplus.memory import cycles
 from cpythonplus.memory._cycles.hoards import find_hoards
 from cpythonplus.memory.cycles import Hoard
 
-pytestmark = pytest.mark.needs_gil
-
 KEPT: list[BaseException] = []
 SIZE = 100_000
 
@@ -78,6 +76,8 @@ def test_no_code_of_a_holders_metaclass_runs() -> None:
     assert hoard.holder.endswith("Holder.error")
 
 
+# Without a GIL, frozen objects are not seen, and pytest's modules are frozen.
+@pytest.mark.needs_gil
 def test_in_a_list_of_a_module() -> None:
     keep(KEPT.append)
     keep(KEPT.append)
@@ -232,6 +232,8 @@ def _without_this_frame(traceback: TracebackType | None) -> TracebackType | None
     return traceback and traceback.tb_next
 
 
+# Without a GIL, frozen objects are not seen, and pytest's modules are frozen.
+@pytest.mark.needs_gil
 def test_a_watch_reports_them() -> None:
     with cycles.watch() as w:
         keep(KEPT.append)
@@ -259,6 +261,8 @@ def test_the_variables_of_a_frame() -> None:
     assert "unbound" not in variables
 
 
+# Without a GIL, frozen objects are not seen, and pytest's modules are frozen.
+@pytest.mark.needs_gil
 def test_looking_leaves_nothing_behind() -> None:
     keep(KEPT.append)
     find_hoards()
@@ -267,6 +271,8 @@ def test_looking_leaves_nothing_behind() -> None:
     assert gc.collect() == 0
 
 
+# Without a GIL, frozen objects are not seen, and pytest's modules are frozen.
+@pytest.mark.needs_gil
 def test_all_count_of_very_many() -> None:
     for _ in range(600):
         keep(KEPT.append)

@@ -4,8 +4,6 @@ import pytest
 
 from tests.support import run_child
 
-pytestmark = pytest.mark.needs_gil
-
 PROGRAM = """
 import gc
 from cpythonplus.memory import cycles
@@ -93,6 +91,7 @@ def test_what_others_make(module: str) -> None:
     assert child.err == ""
 
 
+@pytest.mark.needs_gil
 def test_tasklets_that_are_parked_and_killed() -> None:
     child = run_child(
         PROGRAM.format(

@@ -21,8 +21,6 @@ from cpythonplus.memory._no_cycles import allowing, young
 from cpythonplus.memory.cycles import Cause, Kind
 from tests.support import AT_START, run_child
 
-pytestmark = pytest.mark.needs_gil
-
 pytest_plugins = "pytester"
 
 PLUGIN = "cpythonplus.memory._pytest_plugin"
@@ -244,6 +242,8 @@ def test_what_is_not_blamed(run: Runner) -> None:
     assert "last" not in done.text.partition("short test summary")[2]
 
 
+# Without a GIL, classes are not collected once a second thread was started.
+@pytest.mark.needs_gil
 def test_nothing_is_done_without_the_option(run: Runner) -> None:
     tests = """
 def test_leak():
@@ -290,6 +290,8 @@ def test_allowed(cycles):
     assert [done.of(name) for name in done.reports] == ["passed", "call failed", "passed"]
 
 
+# Without a GIL, classes are not collected once a second thread was started.
+@pytest.mark.needs_gil
 def test_the_ini_file(run: Runner) -> None:
     ini = """
 no_cycles = true
@@ -373,6 +375,8 @@ def summary_of(done: Outcome) -> list[str]:
     return [line for line in lines if line]
 
 
+# Without a GIL, classes are not collected once a second thread was started.
+@pytest.mark.needs_gil
 def test_what_a_full_collection_finds_fails_the_session(run: Runner) -> None:
     """Who left it cannot be known: no test fails for it, but the gate does not pass."""
     tests = """

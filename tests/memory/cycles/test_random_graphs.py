@@ -15,8 +15,6 @@ import pytest
 
 from cpythonplus.memory import cycles
 
-pytestmark = pytest.mark.needs_gil
-
 Pool = list[Any]
 
 

@@ -20,8 +20,6 @@ from cpythonplus.memory._cycles.naming import causes
 from cpythonplus.memory.cycles import Cause, Cycle
 from tests.support import run_child
 
-pytestmark = pytest.mark.needs_gil
-
 TraceFunction = Callable[[FrameType, str, Any], Any]
 
 
@@ -243,6 +241,8 @@ def test_what_the_program_has_in_garbage_stays() -> None:
         gc.garbage.clear()
 
 
+# Without a GIL, the outer watch also finds what an earlier test left.
+@pytest.mark.needs_gil
 def test_watches_within_watches() -> None:
     with cycles.watch() as outer:
         leak()
@@ -274,6 +274,8 @@ def test_callbacks_that_the_program_takes_away() -> None:
     assert len(saved) == 1
 
 
+# Without a GIL, the outer watch also finds what an earlier test left.
+@pytest.mark.needs_gil
 def test_a_second_watch_finds_what_was_left_without_callbacks() -> None:
     with cycles.watch() as outer:
         saved = [*gc.callbacks]
@@ -506,6 +508,8 @@ def test_at_the_recursion_limit() -> None:
     assert w.report.cycles[0].cause.variable != "?"
 
 
+# Without a GIL, classes are not collected once a second thread was started.
+@pytest.mark.needs_gil
 def test_ever_new_code_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "_KEYS_MAX", 10)
     with cycles.watch(hoards=False) as w:

@@ -38,8 +38,7 @@ enum barrier_state {
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
     PyObject *action, *timeout;
-    Py_ssize_t parties;
-    _Atomic Py_ssize_t count;
+    _Atomic Py_ssize_t parties, count;
     _Atomic int state;
     _Atomic uint32_t generation; /* of the process in which the visitors came */
     struct visitor *visitors;
@@ -185,17 +184,16 @@ is_filling(int state)
 static int
 pass_as_last(barrier_object *self)
 {
-    if (self->action != Py_None) {
-        PyObject *action = Py_NewRef(self->action); /* it may call __init__, which drops it */
-        PyObject *result = PyObject_CallNoArgs(action);
+    PyObject *action = plus_field_get((PyObject *)self, &self->action);
+    PyObject *result =
+        action != NULL && action != Py_None ? PyObject_CallNoArgs(action) : Py_NewRef(Py_None);
 
-        Py_DECREF(action);
-        if (result == NULL) {
-            become(self, BROKEN);
-            return -1;
-        }
-        Py_DECREF(result);
+    Py_XDECREF(action);
+    if (result == NULL) {
+        become(self, BROKEN);
+        return -1;
     }
+    Py_DECREF(result);
     become(self, DRAINING);
     return 0;
 }
@@ -266,8 +264,12 @@ barrier_wait(PyObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kw
         return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
     int breaks = given[1] != NULL ? PyObject_IsTrue(given[1]) : 1;
-    PyObject *timeout = given[0] != NULL && given[0] != Py_None ? given[0] : self->timeout;
-    if (breaks < 0 || plus_wait_deadline(timeout, &deadline_ns) < 0) {
+    PyObject *timeout = given[0] != NULL && given[0] != Py_None
+                            ? Py_NewRef(given[0])
+                            : plus_field_get(op, &self->timeout);
+    int rc = breaks < 0 ? -1 : plus_wait_deadline(timeout, &deadline_ns);
+    Py_XDECREF(timeout);
+    if (rc < 0) {
         return plus_standard_answer(op, "wait", args, nargs, kwnames);
     }
     if (lock(self) < 0) {
@@ -360,20 +362,25 @@ barrier_init(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, FEW_PARTIES);
         return -1;
     }
-    /* If __init__ is called again while threads wait, they go on waiting in their condition. */
-    if (self->cond == NULL && (self->cond = plus_condition_new(state, NULL)) == NULL) {
+    if (plus_condition_provide(op, &self->cond, state) < 0) {
         return -1;
     }
-    Py_XSETREF(self->action, Py_NewRef(given[1] != NULL ? given[1] : Py_None));
-    Py_XSETREF(self->timeout, Py_NewRef(given[2] != NULL ? given[2] : Py_None));
+    plus_field_set(op, &self->action, Py_NewRef(given[1] != NULL ? given[1] : Py_None));
+    plus_field_set(op, &self->timeout, Py_NewRef(given[2] != NULL ? given[2] : Py_None));
+    bool in_action = plus_lock_is_own(plus_condition_lock(self->cond)); /* which calls __init__ */
+    if (!in_action && lock(self) < 0) {
+        return -1;
+    }
     self->parties = parties;
-    forget_after_fork(self);
     for (struct visitor *v = self->visitors; v != NULL; v = v->next) {
         v->link = NULL; /* the visitor leaves later, and the barrier does not know it any more */
     }
     self->visitors = NULL;
     self->count = 0;
     self->state = FILLING;
+    if (!in_action) {
+        plus_condition_leave(self->cond);
+    }
     return 0;
 }
 

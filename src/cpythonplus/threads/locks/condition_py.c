@@ -101,9 +101,9 @@ release_save(plus_condition_object *self, struct plus_waiter *waiter, struct sav
         return 0;
     }
     plus_rlock_object *rlock = as_rlock(self);
-    saved->count = rlock->count;
-    saved->owner_ident = rlock->owner_ident;
-    rlock->count = 0;
+    saved->count = plus_rlock_count(rlock);
+    saved->owner_ident = plus_rlock_owner(rlock);
+    plus_rlock_set_count(rlock, 0);
     plus_lock_release(&rlock->lock);
     return 0;
 }
@@ -129,8 +129,7 @@ acquire_restore(plus_condition_object *self, struct saved *saved)
     }
     plus_rlock_object *rlock = as_rlock(self);
     int result = plus_acquire_surely(&rlock->lock);
-    rlock->count = saved->count;
-    rlock->owner_ident = saved->owner_ident;
+    plus_rlock_begin(rlock, saved->count, saved->owner_ident);
     return result;
 }
 
@@ -445,10 +444,18 @@ condition_get_waiters(PyObject *op, void *closure)
     PyObject *waiters = plus_call_from("cpythonplus.threads._insides", "renew_waiters", "(OOn)", op,
                                        known, count_waiters(self));
 
-    if (waiters != NULL && self->waiters == NULL) {
+    if (waiters == NULL || waiters == known) {
+        return waiters;
+    }
+    PyObject *kept; /* another thread may have made one meanwhile */
+    PLUS_BEGIN_LOCKED(op);
+    if (self->waiters == NULL) {
         self->waiters = Py_NewRef(waiters);
     }
-    return waiters;
+    kept = Py_NewRef(self->waiters);
+    PLUS_END_LOCKED();
+    Py_DECREF(waiters);
+    return kept;
 }
 
 uint32_t
@@ -533,6 +540,28 @@ plus_condition_new(struct plus_threads_state *state, PyObject *lock)
     }
     set_lock(self, state, lock);
     return self;
+}
+
+int
+plus_condition_provide(PyObject *op, plus_condition_object **field,
+                       struct plus_threads_state *state)
+{
+    if (*field != NULL) {
+        return 0;
+    }
+    plus_condition_object *made = plus_condition_new(state, NULL);
+    if (made == NULL) {
+        return -1;
+    }
+    PLUS_BEGIN_LOCKED(op);
+    if (*field ==
+        NULL) { /* a collection may have run code that initialised it, or another thread has */
+        *field = made;
+        made = NULL;
+    }
+    PLUS_END_LOCKED();
+    Py_XDECREF(made);
+    return 0;
 }
 
 static PyObject *

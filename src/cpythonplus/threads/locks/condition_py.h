@@ -17,6 +17,12 @@ typedef struct {
 plus_condition_object *
 plus_condition_new(struct plus_threads_state *state, PyObject *lock);
 
+/* Gives `op` a condition of its own, in *field, unless it has one: then threads may wait in it.  Returns 0, or -1 with
+ * an exception. */
+int
+plus_condition_provide(PyObject *op, plus_condition_object **field,
+                       struct plus_threads_state *state);
+
 /* The plain Lock of a condition that plus_condition_new() made over one. */
 static inline struct plus_lock *
 plus_condition_lock(plus_condition_object *self)

@@ -222,11 +222,13 @@ int
 plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns)
 {
     if (plus_rlock_is_owned(self)) {
-        if (self->count == ULONG_MAX) {
+        unsigned long count = plus_rlock_count(self);
+
+        if (count == ULONG_MAX) {
             PyErr_SetString(PyExc_OverflowError, "internal lock count overflowed");
             return -1;
         }
-        self->count++;
+        plus_rlock_set_count(self, count + 1);
         return 1;
     }
     if (!plus_lock_try(&self->lock, plus_identity())) {
@@ -235,7 +237,7 @@ plus_rlock_acquire_slowly(plus_rlock_object *self, uint64_t deadline_ns)
             return acquired;
         }
     }
-    plus_rlock_begin(self, 1);
+    plus_rlock_begin(self, 1, plus_identity_ident());
     return 1;
 }
 
@@ -246,7 +248,9 @@ plus_rlock_release_slowly(plus_rlock_object *self)
         PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
         return -1;
     }
-    if (--self->count == 0) {
+    unsigned long left = plus_rlock_count(self) - 1;
+    plus_rlock_set_count(self, left);
+    if (left == 0) {
         plus_lock_release(&self->lock);
     }
     return 0;
@@ -315,8 +319,9 @@ rlock_give(PyObject *op)
 #include "lock_methods.h"
 
 PLUS_RETURNS(rlock_is_owned, PyBool_FromLong(plus_rlock_is_owned(rlock(self))))
-PLUS_RETURNS(rlock_recursion_count,
-             PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(self)) ? rlock(self)->count : 0))
+PLUS_RETURNS(rlock_recursion_count, PyLong_FromUnsignedLong(plus_rlock_is_owned(rlock(self))
+                                                                ? plus_rlock_count(rlock(self))
+                                                                : 0))
 
 static PyObject *
 rlock_release_save(PyObject *op, PyObject *ignored)
@@ -330,11 +335,11 @@ rlock_release_save(PyObject *op, PyObject *ignored)
         if (!plus_rlock_is_owned(self)) {
             return PyErr_Format(PyExc_RuntimeError, "cannot release un-acquired lock");
         }
-        count = self->count;
-        saved = Py_BuildValue("kk", count, self->owner_ident);
-    } while (saved != NULL && (!plus_rlock_is_owned(self) || self->count != count));
+        count = plus_rlock_count(self);
+        saved = Py_BuildValue("kk", count, plus_rlock_owner(self));
+    } while (saved != NULL && (!plus_rlock_is_owned(self) || plus_rlock_count(self) != count));
     if (saved != NULL) {
-        self->count = 0;
+        plus_rlock_set_count(self, 0);
         plus_lock_release(&self->lock);
     }
     return saved;
@@ -356,7 +361,7 @@ rlock_acquire_restore(PyObject *op, PyObject *saved)
         Py_RETURN_NONE; /* the state of a lock that was free, for example from a pickle */
     }
     int failed = plus_acquire_surely(&rlock(op)->lock);
-    plus_rlock_begin(rlock(op), count);
+    plus_rlock_begin(rlock(op), count, plus_identity_ident());
     if (failed) {
         return NULL;
     }
@@ -367,7 +372,7 @@ static PyObject *
 rlock_reinit(PyObject *op, PyObject *ignored)
 {
     plus_lock_reinit(&rlock(op)->lock);
-    rlock(op)->count = 0;
+    plus_rlock_set_count(rlock(op), 0);
     Py_RETURN_NONE;
 }
 
@@ -379,8 +384,8 @@ rlock_repr(PyObject *op)
 
     return PyUnicode_FromFormat("<%s %s object owner=%ld count=%lu at %p>",
                                 locked ? "locked" : "unlocked", Py_TYPE(op)->tp_name,
-                                locked ? (long)self->owner_ident : 0L, locked ? self->count : 0UL,
-                                op);
+                                locked ? (long)plus_rlock_owner(self) : 0L,
+                                locked ? plus_rlock_count(self) : 0UL, op);
 }
 
 /* CPython's own RLock has no signature, and CPython's tests require that. */

@@ -16,26 +16,51 @@ typedef struct {
 typedef struct {
     PyObject_HEAD struct plus_lock lock;
     PyObject *weakrefs;
-    struct plus_maker maker;   /* up to here the same as plus_lock_object */
-    unsigned long count;       /* the owner's acquisitions; only the owner touches it */
-    unsigned long owner_ident; /* the owner's threading.get_ident(), for repr */
+    struct plus_maker maker; /* up to here the same as plus_lock_object */
+    /* The owner's acquisitions, and its threading.get_ident(): only the owner writes them, any thread may read them. */
+    _Atomic unsigned long count, owner_ident;
 } plus_rlock_object;
 
 /* A wait finds the object by its lock (waiting.c). */
 _Static_assert(offsetof(plus_lock_object, lock) == sizeof(PyObject), "the lock follows the head");
 
-/* Only the thread itself can store its own identity as the owner, so a plain read is enough. */
+/* Whether the calling thread has taken the lock.  Only the thread itself can store its own identity as the owner, so a
+ * plain read is enough. */
+static inline bool
+plus_lock_is_own(const struct plus_lock *lock)
+{
+    return atomic_load_explicit(&lock->owner, memory_order_relaxed) == plus_identity();
+}
+
 static inline bool
 plus_rlock_is_owned(const plus_rlock_object *self)
 {
-    return atomic_load_explicit(&self->lock.owner, memory_order_relaxed) == plus_identity();
+    return plus_lock_is_own(&self->lock);
+}
+
+static inline unsigned long
+plus_rlock_count(const plus_rlock_object *self)
+{
+    return atomic_load_explicit(&self->count, memory_order_relaxed);
 }
 
 static inline void
-plus_rlock_begin(plus_rlock_object *self, unsigned long count)
+plus_rlock_set_count(plus_rlock_object *self, unsigned long count)
 {
-    self->count = count;
-    self->owner_ident = plus_identity_ident();
+    atomic_store_explicit(&self->count, count, memory_order_relaxed);
+}
+
+static inline unsigned long
+plus_rlock_owner(const plus_rlock_object *self)
+{
+    return atomic_load_explicit(&self->owner_ident, memory_order_relaxed);
+}
+
+static inline void
+plus_rlock_begin(plus_rlock_object *self, unsigned long count, unsigned long owner_ident)
+{
+    plus_rlock_set_count(self, count);
+    atomic_store_explicit(&self->owner_ident, owner_ident, memory_order_relaxed);
 }
 
 /* Used only by the two functions below. */
@@ -50,7 +75,7 @@ plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
 {
     if (plus_lock_change(&self->lock, 0, PLUS_LOCK_LOCKED, memory_order_acquire)) {
         atomic_store_explicit(&self->lock.owner, plus_identity(), memory_order_relaxed);
-        plus_rlock_begin(self, 1);
+        plus_rlock_begin(self, 1, plus_identity_ident());
         return 1;
     }
     return plus_rlock_acquire_slowly(self, deadline_ns);
@@ -60,8 +85,8 @@ plus_rlock_acquire(plus_rlock_object *self, uint64_t deadline_ns)
 static inline int
 plus_rlock_release(plus_rlock_object *self)
 {
-    if (self->count == 1 && plus_rlock_is_owned(self)) {
-        self->count = 0;
+    if (plus_rlock_count(self) == 1 && plus_rlock_is_owned(self)) {
+        plus_rlock_set_count(self, 0);
         plus_lock_release(&self->lock);
         return 0;
     }

@@ -16,8 +16,8 @@
 
 typedef struct {
     PyObject_HEAD plus_condition_object *cond;
-    _Atomic Py_ssize_t value; /* written under the condition's lock; repr() reads it without */
-    Py_ssize_t initial;       /* of a BoundedSemaphore, else -1 */
+    _Atomic Py_ssize_t value;   /* written under the condition's lock; repr() reads it without */
+    _Atomic Py_ssize_t initial; /* of a BoundedSemaphore, else -1 */
     PyObject *dict, *weakrefs;
 } semaphore_object;
 
@@ -254,19 +254,8 @@ initialise(semaphore_object *self, PyObject *args, PyObject *kwargs, bool bounde
         PyErr_SetString(PyExc_ValueError, "semaphore initial value must be >= 0");
         return -1;
     }
-    /* If __init__ is called again while threads wait, they go on waiting in their condition. */
-    if (self->cond == NULL) {
-        plus_condition_object *made = plus_condition_new(state, NULL);
-
-        if (made == NULL) {
-            return -1;
-        }
-        if (self->cond == NULL) { /* a collection may have run code that initialised it */
-            self->cond = made;
-        }
-        else {
-            Py_DECREF(made);
-        }
+    if (plus_condition_provide((PyObject *)self, &self->cond, state) < 0) {
+        return -1;
     }
     atomic_store_explicit(&self->value, value, memory_order_relaxed);
     self->initial = bounded ? value : -1;

@@ -89,7 +89,7 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
 
     if (plus_waitq_length(getters) > 0 && size == 0 && kind != PLUS_QUEUE_HOOKED &&
         end_first(getters, item, true)) {
-        self->unfinished++;
+        plus_queue_add_unfinished(self, 1);
         plus_condition_notify(self->not_full, 1); /* the place is still free, for another putter */
         return 0;
     }
@@ -97,7 +97,7 @@ store_item(plus_queue_object *self, enum plus_queue_kind kind, Py_ssize_t size, 
         plus_condition_notify(self->not_full, 1);
         return -1;
     }
-    self->unfinished++;
+    plus_queue_add_unfinished(self, 1);
     plus_waitq_count_surplus(getters);
     plus_condition_notify(self->not_empty, 1);
     return 0;
@@ -119,7 +119,7 @@ put_for_first(plus_queue_object *self, enum plus_queue_kind kind)
         PyErr_Clear(); /* the waiter tries again, and raises the error */
     }
     else if (end_first(putters, item, false)) {
-        self->unfinished++;
+        plus_queue_add_unfinished(self, 1);
         done = true;
     }
     else if (plus_store_take_back(self, kind) < 0) {
@@ -185,15 +185,15 @@ static int
 put_locked(plus_queue_object *self, PyObject *item, uint64_t deadline_ns)
 {
     enum plus_queue_kind kind = plus_store_kind(self);
-    Py_ssize_t size = 0;
+    Py_ssize_t size = 0, limit = self->limit;
 
     if (self->is_shutdown) {
         return raise_shutdown();
     }
-    if (self->limit != 0 && is_negative(deadline_ns)) {
+    if (limit != 0 && is_negative(deadline_ns)) {
         return plus_check_deadline(deadline_ns);
     }
-    if (self->limit != 0 || plus_waitq_length(&self->not_empty->queue) > 0) {
+    if (limit != 0 || plus_waitq_length(&self->not_empty->queue) > 0) {
         size = plus_store_size(self, kind);
         int full = size < 0 ? -1 : plus_store_is_full(self, size);
         if (full < 0) {
@@ -383,7 +383,7 @@ plus_queue_task_done(plus_queue_object *self)
         return -1;
     }
     bool too_often = self->unfinished <= 0;
-    if (!too_often && --self->unfinished == 0) {
+    if (!too_often && plus_queue_add_unfinished(self, -1) == 0) {
         plus_condition_notify(self->all_tasks_done, UINT32_MAX);
     }
     leave(self);
@@ -442,7 +442,7 @@ discard_locked(plus_queue_object *self)
             return -1;
         }
         Py_DECREF(item);
-        self->unfinished -= self->unfinished > 0;
+        plus_queue_add_unfinished(self, self->unfinished > 0 ? -1 : 0);
     }
 }
 

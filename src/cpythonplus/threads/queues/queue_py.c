@@ -188,7 +188,8 @@ make_parts(plus_queue_object *self, struct plus_threads_state *state)
         return -1;
     }
     self->maxsize = PyLong_FromLong(0);
-    self->kind = self->base = plus_store_kind_of(Py_TYPE(self), state);
+    self->base = plus_store_kind_of(Py_TYPE(self), state);
+    self->kind = self->base;
     return self->maxsize != NULL ? 0 : -1;
 }
 
@@ -225,11 +226,28 @@ set_maxsize(PyObject *op, PyObject *value, void *closure)
         limit = limit < 0 ? 0 : limit;
     }
     self->limit = limit;
-    Py_SETREF(self->maxsize, Py_NewRef(value));
+    plus_field_set(op, &self->maxsize, Py_NewRef(value));
     return 0;
 }
 
-PLUS_GETS(get_maxsize, Py_NewRef(queue_of(self)->maxsize))
+PLUS_GETS(get_maxsize, plus_field_get(self, &queue_of(self)->maxsize))
+
+static PyObject *
+get_container(PyObject *op, void *closure)
+{
+    PyObject *container = plus_field_get(op, &queue_of(op)->queue);
+
+    if (container == NULL) {
+        PyErr_SetString(PyExc_AttributeError, "queue");
+    }
+    return container;
+}
+
+static int
+set_container(PyObject *op, PyObject *value, void *closure)
+{
+    return plus_store_set(queue_of(op), Py_XNewRef(value));
+}
 
 static const struct plus_signature init_signature = PLUS_SIGNATURE("Queue", 0, "maxsize");
 
@@ -356,7 +374,6 @@ static PyMemberDef queue_members[] = {
     {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},
     {"all_tasks_done", Py_T_OBJECT_EX, offsetof(plus_queue_object, all_tasks_done), Py_READONLY,
      NULL},
-    {"queue", Py_T_OBJECT_EX, offsetof(plus_queue_object, queue), 0, NULL},
     {"unfinished_tasks", Py_T_PYSSIZET, offsetof(plus_queue_object, unfinished), 0, NULL},
     {"is_shutdown", Py_T_BOOL, offsetof(plus_queue_object, is_shutdown), 0, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -364,6 +381,7 @@ static PyMemberDef queue_members[] = {
 
 static PyGetSetDef queue_getset[] = {
     {"maxsize", get_maxsize, set_maxsize, NULL, NULL},
+    {"queue", get_container, set_container, NULL, NULL},
     PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };

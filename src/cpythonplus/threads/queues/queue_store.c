@@ -46,10 +46,30 @@ plus_store_init(plus_queue_object *self)
 {
     PyObject *made =
         self->base == PLUS_QUEUE_FIFO ? PyObject_CallNoArgs(self->state->deque) : PyList_New(0);
-    if (made == NULL) {
+    return made != NULL ? plus_store_set(self, made) : -1;
+}
+
+int
+plus_store_set(plus_queue_object *self, PyObject *made)
+{
+#ifdef Py_GIL_DISABLED
+    bool takes = !plus_lock_is_own(self->lock);
+    if (takes && plus_lock_enter(self->lock) < 0) {
+        Py_XDECREF(made);
         return -1;
     }
-    Py_XSETREF(self->queue, made);
+#endif
+    PyObject *old;
+    PLUS_BEGIN_LOCKED(self);
+    old = self->queue;
+    plus_field_store(&self->queue, made);
+    PLUS_END_LOCKED();
+#ifdef Py_GIL_DISABLED
+    if (takes) {
+        plus_lock_release(self->lock);
+    }
+#endif
+    Py_XDECREF(old);
     return 0;
 }
 
@@ -149,19 +169,22 @@ plus_store_take_back(plus_queue_object *self, enum plus_queue_kind kind)
 int
 plus_store_is_full(plus_queue_object *self, Py_ssize_t size)
 {
-    if (self->limit >= 0) {
-        return self->limit > 0 && size >= self->limit;
+    Py_ssize_t limit = self->limit;
+    if (limit >= 0) {
+        return limit > 0 && size >= limit;
     }
+    PyObject *maxsize = plus_field_get((PyObject *)self, &self->maxsize);
     PyObject *zero = PyLong_FromLong(0);
     PyObject *number = zero != NULL ? PyLong_FromSsize_t(size) : NULL;
     int full = -1;
 
     if (number != NULL) {
-        full = PyObject_RichCompareBool(self->maxsize, zero, Py_GT);
+        full = PyObject_RichCompareBool(maxsize, zero, Py_GT);
         if (full > 0) {
-            full = PyObject_RichCompareBool(number, self->maxsize, Py_GE);
+            full = PyObject_RichCompareBool(number, maxsize, Py_GE);
         }
     }
+    Py_DECREF(maxsize);
     Py_XDECREF(zero);
     Py_XDECREF(number);
     return full;

@@ -16,11 +16,13 @@ typedef struct {
     plus_condition_object *not_empty, *not_full, *all_tasks_done;
     PyObject *queue;   /* NULL until __init__ */
     PyObject *maxsize; /* as given */
-    Py_ssize_t limit;  /* maxsize as a number; 0: none; -1: compare with `maxsize` */
-    Py_ssize_t unfinished;
+    /* Atomic, as attributes and __init__ use it without the mutex. */
+    _Atomic Py_ssize_t limit; /* maxsize as a number; 0: none; -1: compare with `maxsize` */
+    _Atomic Py_ssize_t unfinished;
     struct plus_threads_state *state;
-    enum plus_queue_kind kind, base; /* base: the type's kind, without hooks */
-    bool is_shutdown;
+    _Atomic enum plus_queue_kind kind;
+    enum plus_queue_kind base; /* the type's kind, without hooks */
+    _Atomic bool is_shutdown;
     PyObject *dict, *weakrefs;
 } plus_queue_object;
 
@@ -32,9 +34,23 @@ plus_store_kind_of(const PyTypeObject *type, const struct plus_threads_state *st
 bool
 plus_store_is_hook(PyObject *name);
 
-/* Puts a new empty container into self->queue. */
+/* Puts a container into self->queue, a new empty one, or `made`, whose reference it takes.  Called with the mutex held
+ * or without.  Without a GIL other threads use the present container, which they keep by the mutex: so it is taken.
+ * Returns 0, or -1 with an exception. */
 int
 plus_store_init(plus_queue_object *self);
+int
+plus_store_set(plus_queue_object *self, PyObject *made);
+
+/* Adds to the number of unfinished tasks, and returns it.  The mutex is held, so no locked instruction is needed. */
+static inline Py_ssize_t
+plus_queue_add_unfinished(plus_queue_object *self, Py_ssize_t more)
+{
+    Py_ssize_t sum = atomic_load_explicit(&self->unfinished, memory_order_relaxed) + more;
+
+    atomic_store_explicit(&self->unfinished, sum, memory_order_relaxed);
+    return sum;
+}
 
 /* Whether the container is the one that this room made. */
 static inline bool
@@ -50,7 +66,9 @@ plus_store_is_own(const plus_queue_object *self, enum plus_queue_kind kind)
 static inline enum plus_queue_kind
 plus_store_kind(const plus_queue_object *self)
 {
-    return plus_store_is_own(self, self->kind) ? self->kind : PLUS_QUEUE_HOOKED;
+    enum plus_queue_kind kind = atomic_load_explicit(&self->kind, memory_order_relaxed);
+
+    return plus_store_is_own(self, kind) ? kind : PLUS_QUEUE_HOOKED;
 }
 
 /* Returns -1 with an exception. */

@@ -81,7 +81,7 @@ decides_how_made(PyObject *name)
 }
 
 /* Whether any class of the process was changed. */
-static bool ever_changed;
+static _Atomic bool ever_changed;
 
 /* Sets `value` (NULL: nothing) by this name in the native type.  Does nothing before 3.12: without a watcher it would
  * not be known when to undo the change. */

@@ -25,6 +25,8 @@
 #include "../../_base/compat.h"
 #include "../../_interp/objects/dict_version.h"
 
+#include <stdatomic.h>
+
 /* One class and its native type; lives in the state of the module. */
 struct plus_standard {
     PyTypeObject *type; /* the standard class; NULL: not introduced yet */
@@ -35,7 +37,7 @@ struct plus_standard {
     uint64_t version;    /* of the class's dict at the last check; before 3.12 */
     /* PLUS_FACT_DICT_VERSION holds and `version` was read; if not, checks are full */
     bool followed;
-    bool active;                /* plain objects are native */
+    _Atomic bool active;        /* plain objects are native */
     struct plus_standard *base; /* the entry of the class's base, or NULL */
     struct plus_standard *next; /* in the process's list */
 };
