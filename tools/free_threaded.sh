@@ -23,7 +23,11 @@ case $version in
 esac
 python=$prefix/bin/python${version}t
 
+# Its other names would stand before the distribution's own in PATH.
+keep_one_name() { rm -f "$prefix/bin/"{idle,pip,pydoc,python}"$version"; }
+
 if "$python" -I -c 'import ctypes, ensurepip, sqlite3, ssl, venv' 2>/dev/null </dev/null; then
+    keep_one_name
     echo "python${version}t: using $python"
     exit 0
 fi
@@ -62,5 +66,6 @@ quietly ./configure --prefix="$prefix" "${options[@]}"
 quietly make -j "$(nproc)"
 # What is imported is compiled then: with TSan this takes longer than the build.
 quietly make altinstall COMPILEALL_OPTS=-x.
+keep_one_name
 [ ! -d Tools/tsan ] || cp -r Tools/tsan "$prefix/lib/python${version}t/"
 "$python" -I -c 'import ctypes, ensurepip, sqlite3, ssl, venv'
