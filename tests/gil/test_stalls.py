@@ -211,6 +211,7 @@ def test_no_stall_where_the_gil_is_given_up_when_it_is_wanted() -> None:
     assert child.out == "[]\n"
 
 
+# On a machine with other load the other thread may come too late to wait for long.
 PROGRAM_WITH_OTHER = """
     import ctypes, os, sys, threading, time
     from cpythonplus import gil
@@ -219,9 +220,11 @@ PROGRAM_WITH_OTHER = """
     def other():
         while True:
             time.sleep(0.0005)
+    def of_worker():
+        return sum("worker" in str(each) for each in gil.stalls())
     def worker():
         usleep = ctypes.PyDLL(None).usleep
-        for _ in range(3):
+        while of_worker() < 3:
             time.sleep(0.01)
             usleep(150_000)
     def begin():
@@ -241,7 +244,7 @@ def test_the_same_place_is_told_once_and_counted() -> None:
     begin()
     """
     )
-    lines = [line for line in child.err.splitlines() if "program.py:13 in worker" in line]
+    lines = [line for line in child.err.splitlines() if "program.py:15 in worker" in line]
     assert 1 <= len(lines) <= 2, child.err
     told = sum(int(found[1]) if (found := re.search(r"\((\d) times", x)) else 1 for x in lines)
     assert told == 3, child.err
@@ -257,10 +260,9 @@ def test_a_child_tells_its_own_stalls_only() -> None:
     if pid == 0:
         assert gil.stalls() == [], gil.stalls()
         begin()
-        assert len(gil.stalls()) >= 3
         os._exit(0)
     assert os.waitpid(pid, 0)[1] == 0
-    assert len(gil.stalls()) >= 3
+    assert of_worker() == 3
     """
     )
     # A thread that has ended meanwhile has no name any more.

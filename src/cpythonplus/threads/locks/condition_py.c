@@ -553,9 +553,9 @@ plus_condition_provide(PyObject *op, plus_condition_object **field,
     if (made == NULL) {
         return -1;
     }
+    /* A collection may have run code that initialised it meanwhile, or another thread has. */
     PLUS_BEGIN_LOCKED(op);
-    if (*field ==
-        NULL) { /* a collection may have run code that initialised it, or another thread has */
+    if (*field == NULL) {
         *field = made;
         made = NULL;
     }
