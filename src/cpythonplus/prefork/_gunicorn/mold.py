@@ -159,7 +159,10 @@ def become(service: Service, server: Any, prepare: Callable[[Service, Any], None
         pass
     except BaseException as error:  # noqa: BLE001  # up the stack is the master's loop
         tell(server.log, "this mold ends", error)
-    _take_no_more_signals()
+    try:
+        _take_no_more_signals()
+    except End:  # of a signal that has come at its first instruction
+        _take_no_more_signals()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(_LEAVE_S)  # a thread or an exit function of the application may never end
     prefork.fast_exit(status)
