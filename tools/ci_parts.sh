@@ -61,13 +61,13 @@ tests() {
     run_tests "$name" at "$place" "$name" "$inside" env "${@:3}" make test PYTHON="$python"
 }
 
-# free_threaded FOLDER VERSION [ROOM]...: the same without a GIL, of these rooms alone if any is named, on an interpreter
-# that is built there once.
+# free_threaded FOLDER VERSION [ROOM]...: the same without a GIL, of these rooms alone if any is named and not everything
+# is tested, on an interpreter that is built there once.
 free_threaded() {
     local folder=$1 python=python$2t inside=$inside
     step "$python" limited tools/debian_folder.sh "$folder" run tools/free_threaded.sh "$2"
     shift 2
-    [ $# -eq 0 ] || inside="$quick ${*/#/tests/}"
+    [ $# -eq 0 ] || [ -n "${everything-}" ] || inside="$quick ${*/#/tests/}"
     tests "$folder" "$python"
 }
 

@@ -812,6 +812,7 @@ class TestHeldByCCode:
         ).out
         assert out == "['2,700 x tuple with __main__.make.<locals>.Answer']\n"
 
+    @of_rss
     def test_many_large_ones_are_one_row(self) -> None:
         out = run_child(
             """

@@ -264,7 +264,7 @@ def test_parts_that_are_replaced_while_other_threads_use_them() -> None:
     )
 
 
-# What several threads do at once, each of them thousands of times.
+# Several threads do these at once, each of them thousands of times.
 TIGHT = {
     "container": (
         "q = LifoQueue()",

@@ -146,8 +146,8 @@ def waits() -> Waits:
 
 def _look() -> Waits:
     own = _native_ident()
-    threads = _known_threads()
-    names = {ident: _name_of(each) for ident, each in threads.items()}
+    threads = known_threads()
+    names = {ident: name_of(each) for ident, each in threads.items()}
     frames = sys._current_frames()  # noqa: SLF001
     # A thread that has no frame yet, or is a library's, may end any wait.
     others = _native.threads_count_states() > len(frames)
@@ -548,16 +548,16 @@ def _native_ident() -> int:
     return _thread.get_ident()
 
 
-def _known_threads() -> dict[int, object]:
+def known_threads() -> dict[int, object]:
     """Return the threads that `threading` knows, without waiting for a lock of it."""
     active: object = getattr(imported("threading"), "_active", None)
     return active.copy() if isinstance(active, dict) else {}
 
 
-def _name_of(thread: object) -> str:
+def name_of(thread: object) -> str:
     name = getattr(thread, "_name", None)
     return name if isinstance(name, str) else ""
 
 
 def _is_daemon(ident: int) -> bool:
-    return bool(getattr(_known_threads().get(ident), "_daemonic", False))
+    return bool(getattr(known_threads().get(ident), "_daemonic", False))

@@ -4,7 +4,6 @@ The C half tells which tasklet waits for which lock, and which one took that loc
 cycle among waits without a time-out cannot end. The lines are read from the frames afterwards.
 """
 
-import sys
 from dataclasses import replace
 from itertools import chain, islice
 
@@ -41,10 +40,7 @@ def waits() -> _waits.Waits:
 
 def name_of(ident: int) -> str:
     """Return the name of the thread that the tasklet with this id() is, or ""."""
-    active: object = getattr(sys.modules.get("threading"), "_active", None)
-    thread = active.get(ident) if isinstance(active, dict) else None
-    name = getattr(thread, "_name", None)
-    return name if isinstance(name, str) else ""
+    return _waits.name_of(_waits.known_threads().get(ident))
 
 
 def _cycles(holders: dict[int, int]) -> list[list[int]]:

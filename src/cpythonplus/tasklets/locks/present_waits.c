@@ -8,11 +8,11 @@ static int
 add(struct plus_tasklet *task, void *list)
 {
     const struct plus_task_lock *lock = (const struct plus_task_lock *)task->channel;
-    uint64_t now_ns = plus_now_ns();
 
     if (!task->blocked || lock->queue.waits != plus_acquiring || task->timer.place != 0) {
         return 0;
     }
+    uint64_t now_ns = plus_now_ns();
     uint64_t waited_ns = now_ns > task->parked_ns ? now_ns - task->parked_ns : 0;
 
     return plus_append_new(list, Py_BuildValue("(OOKK)", task, lock,
