@@ -113,3 +113,46 @@ ends.set()
     assert kept in out
     assert "held by C code" not in out
     assert "nothing on the heap" not in out
+
+
+@of_rss
+@pytest.mark.parametrize(
+    "work",
+    [
+        "for text in made(): wait()",
+        "print(made(), wait())",
+        "for text in itertools.chain(made(), iter(wait, 0)): pass",
+        "for text in itertools.cycle(made()): pass",
+        "for text in made():\n        while not over: pass",
+    ],
+)
+def test_of_threads_that_wait_for_the_gil(work: str) -> None:
+    """In C code that the innermost function has called, and at its jumps back."""
+    out = run_child(
+        COMMON
+        + f"""
+import _thread, itertools, os, time
+
+wait, over, begun = _thread.allocate_lock().acquire, False, []
+wait()
+
+def fetch():
+    begun.append(True)
+    {work}
+
+with memory.growth() as found:
+    for _ in range(8):
+        threading.Thread(target=fetch, daemon=True).start()
+    while len(begun) < 8:
+        time.sleep(0.01)
+    time.sleep(0.5)
+told(found)
+sys.stdout.flush()
+os._exit(0)
+""",
+        env=child_environment(PYMALLOC),
+    ).out
+    assert "temporary value of fetch()" in out
+    assert "held by C code" not in out
+    assert "has it: " not in out
+    assert "nothing on the heap" not in out

@@ -145,6 +145,13 @@ plus_frames_visit_unnamed(Frame *frame, Frame *callee, bool uncalled, visitproc 
     return 0;
 }
 
+int
+plus_frames_visit_waiting(Frame *frame, visitproc visit, void *arg)
+{
+    (void)frame, (void)visit, (void)arg; /* the frame tells its depth: all are visited already */
+    return 0;
+}
+
 #else
 
 /* The argument itself, if its variable is a cell. */
@@ -352,6 +359,19 @@ plus_frames_visit_unnamed(Frame *frame, Frame *callee, bool uncalled, visitproc 
     Py_VISIT(plus_pyframe_function(frame));
     Py_VISIT(frame->frame_obj);
     return 0;
+}
+
+int
+plus_frames_visit_waiting(Frame *frame, visitproc visit, void *arg)
+{
+    PyCodeObject *code = plus_pyframe_code(frame);
+
+    if (code == NULL || frame->owner != FRAME_OWNED_BY_THREAD || frame->stacktop >= 0) {
+        return 0;
+    }
+    int bottom = code->co_nlocalsplus;
+    return visit_slots(frame, bottom, bottom + plus_stack_depth_waiting(code, offset_of(frame)),
+                       visit, arg);
 }
 
 static int

@@ -61,6 +61,11 @@ int
 plus_frames_visit_unnamed(struct _PyInterpreterFrame *frame, struct _PyInterpreterFrame *callee,
                           bool uncalled, visitproc visit, void *arg);
 
+/* Visit of the innermost frame of another thread, which waits for the GIL, the operands that it surely has: up to 3.13,
+ * where plus_frames_visit_unnamed() leaves out all of them. */
+int
+plus_frames_visit_waiting(struct _PyInterpreterFrame *frame, visitproc visit, void *arg);
+
 /* Call `each` for each frame, innermost first and including generators, with its code (borrowed) and the byte offset of
  * its last instruction, until it returns non-zero.  Returns that result, or 0.  Frames that have not begun and frames
  * of the interpreter itself are left out. */

@@ -47,11 +47,15 @@ visit_frame(struct living living, int (*visit)(PyCodeObject *, int, PyObject *, 
             stop = visit(it.code, i, value, arg);
         }
     }
+    if (stop != 0 || !noted.with_unnamed) {
+        return stop;
+    }
     /* The innermost function of a thread may be between two instructions: it is not known to be inside a call. */
-    return stop != 0 || !noted.with_unnamed
+    stop = plus_frames_visit_unnamed(living.frame, living.callee, !living.is_suspended,
+                                     visit_unnamed, &it);
+    return stop != 0 || living.callee != NULL || living.is_suspended
                ? stop
-               : plus_frames_visit_unnamed(living.frame, living.callee, !living.is_suspended,
-                                           visit_unnamed, &it);
+               : plus_frames_visit_waiting(living.frame, visit_unnamed, &it);
 }
 
 int

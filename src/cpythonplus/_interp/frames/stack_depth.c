@@ -544,6 +544,31 @@ plus_stack_depth_before(PyCodeObject *code, int offset)
     return depth;
 }
 
+int
+plus_stack_depth_waiting(PyCodeObject *code, int offset)
+{
+    const struct plus_call_site *site = plus_stack_depth_at(code, offset);
+    struct plus_raised raised = plus_raised_take();
+    PyObject *bytes = site == NULL ? PyCode_GetCode(code) : NULL;
+    int depth = 0;
+
+    if (site != NULL) {
+        /* A `for` gives up the GIL only in its iterator, which it has until then. */
+        depth = site->kind == PLUS_SITE_FOR ? site->depth : site->base;
+    }
+    else if (bytes != NULL && offset >= 0 && offset < PyBytes_GET_SIZE(bytes)) {
+        int opcode = (uint8_t)PyBytes_AS_STRING(bytes)[offset];
+
+        if (direction(opcode) < 0) {
+            depth = plus_stack_depth_before(code, offset) +
+                    PyCompile_OpcodeStackEffectWithJump(opcode, 0, 1);
+        }
+    }
+    Py_XDECREF(bytes);
+    plus_raised_put(raised);
+    return depth > 0 ? depth : 0;
+}
+
 bool
 plus_stack_has_event(PyCodeObject *code, int offset)
 {

@@ -54,6 +54,11 @@ plus_stack_depth_around(PyCodeObject *code, int offset);
 int
 plus_stack_depth_before(PyCodeObject *code, int offset);
 
+/* How many operands are there while the thread of the function waits for the GIL at byte `offset`: those below a call's,
+ * which stay when the call is over, and all of them at a jump back.  0 where neither is known. */
+int
+plus_stack_depth_waiting(PyCodeObject *code, int offset);
+
 /* True if a watchdog may interrupt a function at `offset`: before the first instruction that it executes, at a jump
  * back, or at the target of a jump back. */
 bool
