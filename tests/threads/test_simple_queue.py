@@ -244,7 +244,7 @@ def test_a_signal_handler_puts(side: str) -> None:
     run(
         """
 numbers = itertools.count()
-# The standard library's get() sleeps on if the signal comes just before it falls asleep; then the next one wakes it.
+# The standard library's get() sleeps on if the signal comes just before; the next one wakes it.
 again = 5 if sys.argv[1] == "stock" else 0
 def put(*_):
     q.put(next(numbers))

@@ -60,6 +60,8 @@ class Background:
         )
 
     def _run(self, over: threading.Event) -> None:
+        with suppress(OSError), open("/proc/thread-self/comm", "w") as name:  # noqa: PTH123
+            name.write("cpythonplus")  # before 3.14 the kernel does not know the thread's name
         while not over.wait(self.turn_s):
             self._look()
 

@@ -23,6 +23,7 @@ from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.modules import imported
 from cpythonplus._base.stacks import outwards
 from cpythonplus.gil._control import free_threaded
+from cpythonplus.threads._processes import Beside, beside
 
 conditions: set[type] = {_native.Condition}
 """Types whose `with` holds their `_lock`; the tasklets' is added when it is looked for."""
@@ -45,7 +46,8 @@ class Wait:
     line where that owner is now.  held_ns: for how long at least; None if it is not known.
     inside: the finalizer, signal handler or callback in which a thread waits for a lock that it
     holds itself, else "".  owner_ended: the thread that took the lock has ended; or was not
-    taken into this process by a fork, if the GIL is scheduled.
+    taken into this process by a fork, if the GIL is scheduled.  because: what the other processes
+    do that could end the wait, and that wait for this process; else "".
     """
 
     ident: int
@@ -62,6 +64,7 @@ class Wait:
     held_ns: int | None
     inside: str
     owner_ended: bool
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class Deadlock:
     kind: "cycle": each waits for the next one, and the last for the first; "itself": a thread waits
     for a lock that it holds; "ended": a thread waits for an RLock, which its owner alone can
     release, and that one has ended; "all": all threads of the program wait, and none is left to end
-    one of the waits.  threads: their idents.  behind: the threads that wait for one of these.
+    one of the waits; "processes": the same, and processes that could end one wait for this process.
+    threads: their idents.  behind: the threads that wait for one of these.
     """
 
     kind: str
@@ -108,6 +112,7 @@ class _Found:
     owner_ended: bool = False
     outside: bool = False
     """No thread of this process can end it."""
+    because: str = ""
 
 
 def waits() -> Waits:
@@ -115,7 +120,8 @@ def waits() -> Waits:
 
     The calling thread counts as one that runs, unless `threading` does not know it. The objects
     that are known are native ones (`threads.patch`, `cpythonplus run`), threads and child processes
-    that are joined, and modules that are imported.
+    that are joined, and modules that are imported; pipes, Unix sockets and multiprocessing's
+    semaphores where all threads wait, and the other processes wait for this one.
 
     Raises UnsupportedPlatform on a free-threaded build: the frames of threads that run meanwhile
     cannot be read there.
@@ -126,11 +132,14 @@ def waits() -> Waits:
         raise UnsupportedPlatform(
             "this build has no GIL: frames of other threads change while they are read"
         )
-    found = _look()
+    found = _look(None)
+    others = _others(found)
+    if others is not None:
+        found = _look(others)
     if not found.deadlocks:
         return found
     # Other threads may have run while it was looked. A deadlock is still there.
-    again = _look()
+    again = _look(others if others == _others(found) else None)
     known = {(each.kind, each.threads) for each in found.deadlocks}
     waited = {each.ident: each.waited_ns or 0 for each in found.waits}
     moved = {
@@ -144,7 +153,24 @@ def waits() -> Waits:
     return Waits(again.waits, (*last,), again.names)
 
 
-def _look() -> Waits:
+def _others(found: Waits) -> Beside | None:
+    """Return how this process and others wait for each other, if none of its threads can run."""
+    waiting = [each for each in found.waits if not (each.because or _is_process(each.kind))]
+    if any(each.timed for each in waiting):
+        return None
+    threads = known_threads()
+    left = found.names.keys() - {each.ident for each in waiting}
+    numbers = {ident: getattr(threads.get(ident), "_native_id", None) for ident in left}
+    if not numbers or None in numbers.values():
+        return None
+    return beside({ident: number for ident, number in numbers.items() if number is not None})
+
+
+def _is_process(kind: str) -> bool:
+    return kind.startswith("process ")
+
+
+def _look(beside_it: Beside | None) -> Waits:
     own = _native_ident()
     threads = known_threads()
     names = {ident: name_of(each) for ident, each in threads.items()}
@@ -158,7 +184,9 @@ def _look() -> Waits:
         and not names.get(ident, "").startswith(_THREADS_OF_OURS)
     }
     named = {ident: names.get(ident) or f"thread {ident:#x}" for ident in stacks}
-    return _told(_found(stacks, threads), stacks, named, others=others or bool(_signal_handlers()))
+    return _told(
+        _found(stacks, threads, beside_it), stacks, named, others=others or bool(_signal_handlers())
+    )
 
 
 def waits_for_locks(
@@ -198,7 +226,9 @@ def _told(
 # ---- what each thread waits for -----------------------------------------------------------------
 
 
-def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> dict[int, _Found]:
+def _found(
+    stacks: dict[int, list[FrameType]], threads: dict[int, object], others: Beside | None
+) -> dict[int, _Found]:
     found: dict[int, _Found] = {}
     for ident, what, method, waited_ns, timed, owner in _native.threads_present_waits():
         if ident in stacks:
@@ -216,6 +246,12 @@ def _found(stacks: dict[int, list[FrameType]], threads: dict[int, object]) -> di
         if other is not None:
             other.waited_ns = found[ident].waited_ns if ident in found else None
             found[ident] = other
+    if others is not None:
+        for ident in stacks.keys() & others.sleeps.keys():
+            sleep, because = others.sleeps[ident], others.because(ident)
+            found[ident] = _Found(
+                sleep.kind, sleep.method, None, timed=False, owners=(), because=because
+            )
     return found
 
 
@@ -463,7 +499,8 @@ def _deadlocks(stuck: dict[int, _Found]) -> Iterator[Deadlock]:
         seen.update(path)
     # Beside a cycle, threads that wait for anybody may only have nothing to do.
     if stuck and not cyclic:
-        yield Deadlock("all", (*stuck,))
+        with_others = any(each.because for each in stuck.values())
+        yield Deadlock("processes" if with_others else "all", (*stuck,))
 
 
 def _behind(cycle: list[int], stuck: dict[int, _Found]) -> Iterator[int]:
@@ -510,6 +547,7 @@ def _wait(
         held_ns=found[owner].waited_ns if is_lock and owner in found else None,
         inside=each.inside,
         owner_ended=each.owner_ended,
+        because=each.because,
     )
 
 

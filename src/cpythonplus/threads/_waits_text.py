@@ -16,6 +16,7 @@ _HEADINGS: Final = {
     "itself": "Deadlock: a {of} waits for a lock that it holds itself",
     "ended": "Deadlock: a {of} waits for an RLock whose owner has ended without releasing it",
     "all": "Deadlock: {count} {of}s wait, and no {of} is left that could end it",
+    "processes": "Deadlock: this process waits for others, which wait for this process",
 }
 _THREADS: Final = {"tasklets": "other threads: none of its tasklets can run"}
 
@@ -73,6 +74,8 @@ def _of_one(wait: Part, found: Part) -> Iterator[str]:
     names = inside(found, "names")
     told = ", ".join(words(names, str(owner)) for owner in owners)
     yield f"    for {_what(wait, told)}{inside_of}"
+    if words(wait, "because"):
+        yield f"    while {words(wait, 'because')}"
     held = f" at {_at(wait, 'held_at')}" if inside(wait, "held_at") else ""
     if words(wait, "method") == "join" and owners:
         yield from [f"    which is{held}"] if held and len(owners) == 1 else []
@@ -92,8 +95,12 @@ def _what(wait: Part, told: str) -> str:
         return _THREADS[kind]
     if method == "join" and kind == "thread":
         return f"the end of {told}"
-    if kind.startswith("process "):
-        return f"the end of {kind}"
+    if kind.startswith("process"):
+        return f"the end of {'a child process' if kind == 'process' else kind}"
+    if kind in ("pipe", "socket"):
+        return f"{'data from' if method == 'read' else 'room in'} a {kind}"
+    if kind == "semaphore":
+        return "a semaphore of multiprocessing"
     doing = "" if method == "acquire" else f"{method}() of "
     made = f" made at {_at(wait, 'made_at')}" if inside(wait, "made_at") else ""
     return f"{doing}the {kind}{made}"
