@@ -548,6 +548,7 @@ WRITING_METHODS = frozenset(
 )
 OTHER_WRITERS = {
     "_base/files.py": "the writer",
+    "gil/_background.py": "the name of its own thread, in /proc",
     "_doctor/agent/remote.py": "in a folder that it has just made for itself (mkdtemp, 0700)",
 }
 WRITERS_OF_LINT = {"files.py": "the writer, as a copy"}
