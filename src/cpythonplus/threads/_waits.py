@@ -239,10 +239,9 @@ def _found(
             found[ident] = _Found(
                 what, method, waited_ns, timed, owners, surely=surely, owner_ended=ended
             )
-    idents = {id(thread): ident for ident, thread in threads.items()}
     for ident, frames in stacks.items():
         # The lock that they wait for is a signal, and has no owner.
-        other = _joined(frames, idents, stacks) or _imported(frames) or _of_child(frames)
+        other = _joined(frames, threads, stacks) or _imported(frames) or _of_child(frames)
         if other is not None:
             other.waited_ns = found[ident].waited_ns if ident in found else None
             found[ident] = other
@@ -256,7 +255,7 @@ def _found(
 
 
 def _joined(
-    frames: list[FrameType], idents: dict[int, int], stacks: Iterable[int]
+    frames: list[FrameType], threads: dict[int, object], stacks: Iterable[int]
 ) -> _Found | None:
     """Return the wait for the end of a thread, or of all at the program's end."""
     threading = imported("threading")
@@ -265,16 +264,15 @@ def _joined(
     for frame in frames[:2]:
         if frame.f_code is _code(getattr(threading.Thread, "join", None)):
             values = frame.f_locals
-            joined = idents.get(id(values.get("self")))
-            if joined is None:
-                return None
-            return _Found("thread", "join", None, values.get("timeout") is not None, (joined,))
+            thread, timed = values.get("self"), values.get("timeout") is not None
+            joined = (*(ident for ident, each in threads.items() if each is thread),)
+            return _Found("thread", "join", None, timed, joined) if joined else None
         if frame.f_code is _code(getattr(threading, "_shutdown", None)):
             own = threading.main_thread().ident
             left = [
                 ident
-                for each, ident in idents.items()
-                if ident != own and ident in stacks and not _is_daemon(ident)
+                for ident, each in threads.items()
+                if ident != own and ident in stacks and not getattr(each, "_daemonic", False)
             ]
             return _Found("thread", "join", None, timed=False, owners=(*left,), needs_one=True)
     return None
@@ -595,7 +593,3 @@ def known_threads() -> dict[int, object]:
 def name_of(thread: object) -> str:
     name = getattr(thread, "_name", None)
     return name if isinstance(name, str) else ""
-
-
-def _is_daemon(ident: int) -> bool:
-    return bool(getattr(known_threads().get(ident), "_daemonic", False))
