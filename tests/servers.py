@@ -7,6 +7,7 @@ Nothing is installed into the system: a Redis that is not there is fetched into 
 import fcntl
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -28,6 +29,7 @@ T = TypeVar("T")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"), "cpythonplus-tests")
 PATIENCE_S = 180.0
 INSTALL_S = 280.0
+LOWEST_PORT = 10_000
 NEEDED = "CPYTHONPLUS_NEED_SERVERS"
 
 
@@ -44,10 +46,17 @@ def until(what: str, found: Callable[[], T | None], *, timeout_s: float = PATIEN
 
 
 def free_port() -> int:
-    """Return a port of loopback that was free a moment ago, for programs that take no socket."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of loopback that was free a moment ago, for programs that take no socket.
+
+    Where there is room it is below those that the kernel gives to sockets without one: tests beside
+    this one make thousands of connections, and one would take it before the program does.
+    """
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        with closing(socket.socket()) as probe, suppress(OSError):
+            wanted = random.randrange(LOWEST_PORT, first) if first > 2 * LOWEST_PORT else 0
+            probe.bind(("127.0.0.1", wanted))
+            return int(probe.getsockname()[1])
 
 
 # ---- installing ---------------------------------------------------------------------------------
@@ -176,7 +185,8 @@ def running(
         yield server
     finally:
         for pid in server.processes():
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # it has ended meanwhile
+                os.kill(pid, signal.SIGKILL)
         process.wait()
 
 

@@ -3,6 +3,7 @@
 import http.server
 import json
 import signal
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from tools import results_page
 from tools.compat_serve import __main__ as tool
 from tools.compat_serve import checks, environments, page, processes, sentry_sink
 from tools.compat_serve.applications import APPLICATIONS, APPS
-from tools.compat_serve.client import Client, Counts, free_port
+from tools.compat_serve.client import Client, Counts
 from tools.compat_serve.environments import GROUPS, NoEnvironmentError
 from tools.compat_serve.judging import Verdict, judge
 from tools.compat_serve.report import describe, record, row
@@ -155,10 +156,12 @@ def test_a_client_counts_by_worker_and_by_error(service: Answers) -> None:
 
 
 def test_a_port_without_a_server_is_refused(tmp_path: Path) -> None:
-    for address in (free_port(), tmp_path / "socket"):
-        with Client(address) as client:
-            until("a refusal", lambda: client.take().refused)
-        assert client.total.errors == {}
+    with socket.socket() as taken:  # so that no other test's server gets the port meanwhile
+        taken.bind(("127.0.0.1", 0))
+        for address in (taken.getsockname()[1], tmp_path / "socket"):
+            with Client(address) as client:
+                until("a refusal", lambda: client.take().refused)
+            assert client.total.errors == {}
 
 
 def run_with(answers: dict[int, int], *, killed: int = 0, failed: int = 0) -> Run:

@@ -4,7 +4,6 @@ Most of this needs a build with -Dlies=true (`make test-lies`), which CPYTHONPLU
 """
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -115,9 +114,7 @@ def first_line_of_serve(folder: Path, name: str, *options: str) -> str:
     """The first line of the log, without what stands in front of the message."""
     pytest.importorskip("gunicorn")
     (folder / "app.py").write_text("def app(environ, start):\n    return []\n")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [*MODULE, "serve", "app:app", "--bind", f"127.0.0.1:{port}", *options]
+    command = [*MODULE, "serve", "app:app", "--bind", "127.0.0.1:0", *options]
     with subprocess.Popen(
         command, cwd=folder, stderr=subprocess.PIPE, text=True, env=environment(lying(name))
     ) as server:

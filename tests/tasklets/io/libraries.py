@@ -46,6 +46,9 @@ class Together:
         try:
             self.results[number] = work(number)
         except BaseException as error:
+            if not isinstance(error, TaskletExit):  # others may wait for this one for ever
+                traceback.print_exc()
+                os._exit(3)
             self.results[number] = None
             self.failed.append(error)
 

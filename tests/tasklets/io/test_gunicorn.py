@@ -4,7 +4,6 @@ import http.client
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers import PATIENCE_S, free_port, sessions, until
+
 pytest.importorskip("gunicorn")
 pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
 
@@ -22,6 +23,7 @@ APPLICATION = """
 import os, sys, threading, time
 now = most = 0
 lock = threading.Lock()
+everybody = threading.Event()
 
 def app(environ, start_response):
     global now, most
@@ -30,6 +32,10 @@ def app(environ, start_response):
         now += 1
         most = max(now, most)
     try:
+        if path.startswith("/together/"):  # nobody is answered before so many have come
+            if now == int(path.rpartition("/")[2]):
+                everybody.set()
+            everybody.wait()
         if path == "/slow":
             print("slow", file=sys.stderr, flush=True)
             time.sleep(0.3)
@@ -77,7 +83,7 @@ class Server:
         return self.log.read_text()
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
 
     def get(self, path: str) -> tuple[int, str]:
         connection = self.connect()
@@ -90,12 +96,18 @@ class Server:
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE_S)
+
+    def request_slowly(self, connection: http.client.HTTPConnection) -> None:
+        """Ask for /slow; return when the request is under way."""
+        before = self.text().count("slow\n")
+        connection.request("GET", "/slow")
+        until("a slow request", lambda: self.text().count("slow\n") > before)
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    made = Server(tmp_path, "--keep-alive", "1")
+    made = Server(tmp_path, "--keep-alive", "2")
     yield made
     if made.process.poll() is None:
         made.process.kill()
@@ -104,15 +116,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 def test_requests_wait_beside_each_other_and_locks_are_of_tasklets(server: Server) -> None:
     answers: list[tuple[int, str]] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(server.get("/slow"))) for _ in range(20)
-    ]
+    path = "/together/20"
+    threads = [threading.Thread(target=lambda: answers.append(server.get(path))) for _ in range(20)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert answers == [(200, "/slow")] * 20
-    assert int(server.get("/most")[1]) > 10
+    assert answers == [(200, path)] * 20
+    assert int(server.get("/most")[1]) == 20
     assert server.get("/lock") == (200, "_thread")
     assert server.get("/chunks") == (200, "012")
     assert server.end() == 0
@@ -136,16 +147,14 @@ def test_a_connection_is_kept_and_let_go(server: Server) -> None:
             connection.request("GET", path)
             assert connection.getresponse().read() == path.encode()
         assert connection.sock is not None
-        assert connection.sock.recv(1) == b""  # idle for a second
+        assert connection.sock.recv(1) == b""  # idle for two seconds
     assert server.end() == 0
     assert "rror" not in server.text()
 
 
 def test_a_request_under_way_is_finished(server: Server) -> None:
     with closing(server.connect()) as connection:
-        connection.request("GET", "/slow")
-        while server.get("/most") == (200, "1"):
-            pass
+        server.request_slowly(connection)
         assert server.end() == 0
         assert connection.getresponse().read() == b"/slow"
 
@@ -154,9 +163,7 @@ def test_one_that_takes_too_long_is_killed(tmp_path: Path) -> None:
     source = APPLICATION.replace("time.sleep(0.3)", "time.sleep(1000)")
     server = Server(tmp_path, "--graceful-timeout", "1", "--preload", source=source)
     with closing(server.connect()) as connection:
-        connection.request("GET", "/slow")
-        while server.get("/most") == (200, "1"):
-            pass
+        server.request_slowly(connection)
         assert server.end() == 0
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             connection.getresponse()
@@ -166,16 +173,7 @@ def test_a_master_that_is_gone(server: Server) -> None:
     worker = int(server.get("/pid")[1])
     server.process.kill()
     server.process.wait()
-    for _ in range(300):
-        try:
-            os.kill(worker, 0)
-        except ProcessLookupError:
-            break
-        if Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
-            break
-        threading.Event().wait(0.02)
-    else:
-        pytest.fail("the worker goes on")
+    until("the worker's end", lambda: worker not in {pid for pid, _ in sessions()})
 
 
 def test_other_errors_end_no_request(tmp_path: Path) -> None:
@@ -202,10 +200,7 @@ def test_other_errors_end_no_request(tmp_path: Path) -> None:
 
         for end in (lambda: server.get("/background"), reopen_logs, end_at_once):
             with closing(server.connect()) as slow:
-                before = server.text().count("slow")
-                slow.request("GET", "/slow")
-                while server.text().count("slow") == before:
-                    time.sleep(0.01)
+                server.request_slowly(slow)
                 end()
                 assert slow.getresponse().status == 200
     finally:
@@ -223,23 +218,25 @@ def wait_until_serves(server: Server) -> None:
                 time.sleep(0.01)
 
 
+def listeners(port: int) -> set[str]:
+    """Return the numbers (inodes) of the sockets that listen at a port."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return {row[9] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"}
+
+
 @pytest.mark.slow
 def test_what_comes_while_a_worker_ends_is_served_by_the_next(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     source = APPLICATION.replace("time.sleep(0.3)", "time.sleep(3)")
     server = Server(tmp_path, "--reuse-port", port=port, source=source)  # each worker binds it
     try:
         wait_until_serves(server)
         with closing(server.connect()) as slow:
-            slow.request("GET", "/slow")
-            while "slow" not in server.text():
-                time.sleep(0.01)
-            text = server.text()
+            server.request_slowly(slow)
+            before = listeners(port)
             server.process.send_signal(signal.SIGHUP)
-            while "Booting worker" not in server.text()[len(text) :]:
-                time.sleep(0.01)
-            time.sleep(1.5)  # the old one looks each second whether it is to end
+            # The old one looks each second whether it is to end.
+            until("another listener", lambda: (now := listeners(port)) and not now & before)
             assert [server.get("/")[0] for _ in range(20)] == [200] * 20
             assert slow.getresponse().status == 200
     finally:
@@ -254,7 +251,7 @@ def test_no_connections_are_refused_at_the_start(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, "HOME": str(tmp_path)},
     )
     assert done.returncode == 1

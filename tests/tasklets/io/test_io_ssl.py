@@ -578,6 +578,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 class Server(http.server.HTTPServer):
+    request_queue_size = 100
+
     def process_request(self, request, address):
         tasklets.tasklet(self.in_tasklet)(request, address)
 

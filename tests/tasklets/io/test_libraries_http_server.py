@@ -94,6 +94,7 @@ def test_the_ready_made_server_has_threads() -> None:
     run_with_site("""
 from http.server import ThreadingHTTPServer
 COUNT = Handler.crowd = 20
+ThreadingHTTPServer.request_queue_size = COUNT  # in its queue of 5 some wait for seconds
 names = set()
 
 class InThreads(Handler):

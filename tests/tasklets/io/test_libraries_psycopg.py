@@ -308,8 +308,9 @@ def test_errors_are_those_of_psycopg(postgres_server: Service, implementation: s
     run_with_postgres(
         """
 import socket
-with socket.create_server(("127.0.0.1", 0)) as gone:
-    nobody = f"postgresql://postgres@127.0.0.1:{gone.getsockname()[1]}/postgres"
+taken = socket.socket()  # does not listen, and nobody else can at its port
+taken.bind(("127.0.0.1", 0))
+nobody = f"postgresql://postgres@127.0.0.1:{taken.getsockname()[1]}/postgres"
 
 pool = pool_of(2)
 

@@ -92,8 +92,9 @@ print("fine")
 def test_errors_are_those_of_requests() -> None:
     run_with_site("""
 site, url = serving()
-with socket.create_server(("127.0.0.1", 0)) as gone:
-    nobody = f"http://127.0.0.1:{gone.getsockname()[1]}"
+taken = socket.socket()  # does not listen, and nobody else can at its port
+taken.bind(("127.0.0.1", 0))
+nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 expected = {
     f"{nobody}/": "ConnectionError",

@@ -141,8 +141,9 @@ def test_errors_are_those_of_sqlalchemy(postgres_server: Service) -> None:
     run_with_sqlalchemy(
         """
 import socket
-with socket.create_server(("127.0.0.1", 0)) as gone:
-    nobody = create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{gone.getsockname()[1]}/x")
+taken = socket.socket()  # does not listen, and nobody else can at its port
+taken.bind(("127.0.0.1", 0))
+nobody = create_engine(f"postgresql+psycopg://postgres@127.0.0.1:{taken.getsockname()[1]}/x")
 engine = engine_of(20)
 small = engine_of(1, pool_timeout=0.05)
 
