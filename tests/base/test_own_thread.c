@@ -80,15 +80,17 @@ test_start_and_end(void)
 static void
 test_an_order_is_taken_back(void)
 {
+    uint32_t before = atomic_load(&rounds);
+
     CHECK(plus_own_thread_start(&worker) == 0);
-    await_round(atomic_load(&rounds) == 0 ? 0 : atomic_load(&rounds) - 1);
+    await_round(before); /* it has looked at its orders, and does so again when they change */
     hold(1);
     change();
     for (int i = 0; i < 3; i++) {
         CHECK(!plus_own_thread_end(&worker, SHORT_NS));
         CHECK(plus_own_thread_runs(&worker));
     }
-    uint32_t before = atomic_load(&rounds);
+    before = atomic_load(&rounds);
     hold(0);
     await_round(before); /* it goes on */
     CHECK(plus_own_thread_end(&worker, PLUS_OWN_THREAD_NO_LIMIT));

@@ -380,8 +380,10 @@ class TestSpawn:
                 raise
 
         async def main() -> None:
+            future = aio.spawn(body)
+            await aio.spawn(schedule)  # it has begun
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(aio.spawn(body), 10 * SOON)
+                await asyncio.wait_for(future, 10 * SOON)
             await aio.spawn(schedule)
 
         program(main())

@@ -314,8 +314,8 @@ def other():
 thread = threading.Thread(target=other)
 thread.start()
 ready.wait()
-sleeps = tasklet(io.sleep)(0.05)
-io.call_later(0.02, print, "later")
+sleeps = tasklet(io.sleep)(0.5)
+io.call_later(0.3, print, "later")
 schedule()
 later = sleeps.next or sleeps.prev
 try:

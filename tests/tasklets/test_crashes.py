@@ -17,9 +17,6 @@ from cpythonplus.tasklets import (
 def down(levels, call):
     return down(levels - 1, call) if levels else call()
 
-def nothing():
-    pass
-
 """
 
 
@@ -237,7 +234,8 @@ def send():
         signal.pthread_kill(main, signal.SIGUSR1)
     it.send(1)
 
-task = tasklet(nothing)()
+# Of C: no handler runs before its end, when it may be inserted still.
+task = tasklet([].append)(1)
 thread = threading.Thread(target=send)
 thread.start()
 it.receive()

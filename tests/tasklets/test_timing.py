@@ -8,6 +8,7 @@ import math
 import os
 import socket
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -38,10 +39,12 @@ NEVER = 1000.0
 
 class TestSleep:
     def test_the_earlier_ones_wake_first(self) -> None:
+        """However much later another one has begun to sleep."""
         log: list[int] = []
+        began = time.monotonic()
 
         def body(number: int) -> None:
-            sleep(number * SOON)
+            sleep(began + 0.2 + 0.05 * number - time.monotonic())
             log.append(number)
 
         for number in (3, 1, 2):

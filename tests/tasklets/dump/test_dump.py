@@ -5,6 +5,7 @@ import functools
 import gc
 import io
 import json
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -454,7 +455,7 @@ class TestDeadlock:
         assert str(caught.value) == "Deadlock: the last runnable tasklet cannot be blocked."
         (note,) = caught.value.__notes__
         assert note.startswith("What waits for what:\nThread MainThread")
-        assert "main>: receiving for 0." in note
+        assert re.search(r"main>: receiving for \d+\.\d", note), note
         assert "in test_a_blocked_main\n      channel().receive()" in note
         assert "reporting.py" not in note
 
@@ -476,7 +477,7 @@ class TestDeadlock:
         assert str(caught.value) == text
         (note,) = caught.value.__notes__
         assert "> of receiver: receiving for " in note
-        assert f"main>: {act.removesuffix('e')}ing for 0." in note
+        assert re.search(rf"main>: {act.removesuffix('e')}ing for \d+\.\d", note), note
         assert "2 tasklets:" in note
 
     @pytest.mark.parametrize("error", [ValueError, MemoryError, RecursionError])

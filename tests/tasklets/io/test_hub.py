@@ -18,7 +18,11 @@ gate = threading.Event()
 
 
 def signalled(number):
-    '''Send it when the main thread sleeps in the kernel, whose sleep it ends.'''
+    '''Send it when the main thread sleeps in the kernel, whose sleep it ends.
+
+    On a busy machine that may be the sleep for the GIL, before the wait: a handler that raises
+    may do so here already.
+    '''
     def send():
         gate.wait()
         while open(f"/proc/self/task/{os.getpid()}/stat").read().split()[2] != "S":
@@ -62,8 +66,8 @@ class TestSignals:
 task = tasklet(waits)()
 sleeper = tasklet(sleep)(1000)
 schedule()
-signalled(signal.SIGINT)
 try:
+    signalled(signal.SIGINT)
     {wait}
 except KeyboardInterrupt:
     print("interrupted")
@@ -107,8 +111,8 @@ def handler(number, frame):
 signal.signal(signal.SIGTERM, handler)
 task = tasklet(waits)()
 schedule()
-signalled(signal.SIGTERM)
 try:
+    signalled(signal.SIGTERM)
     run()
 except Stop:
     print("stopped", task.blocked)
@@ -265,8 +269,8 @@ call_later(0.001, right.send, b"x")
 run()
 print(log, aio.run(name()))
 tasklet(wait_readable)(left)
-signalled(signal.SIGINT)
 try:
+    signalled(signal.SIGINT)
     run()
 except KeyboardInterrupt:
     print("interrupted")
@@ -456,6 +460,7 @@ class TestEnds:
             """
 async def coroutine():
     try:
+        log.append("begun")
         await asyncio.sleep(1000)
     finally:
         print("coroutine")
@@ -469,7 +474,7 @@ def body(name, wait, *args):
 tasklet(body)("descriptor", wait_readable, left)
 tasklet(body)("sleep", sleep, 1000)
 tasklet(body)("asyncio", lambda: aio.run(coroutine()))
-for _ in range(4):
+while not log:
     sleep(0.001)
 call_later(1000, print)
 print("main")

@@ -139,15 +139,19 @@ assert subprocess.io.BytesIO is standard.BytesIO and sys.modules["io"] is standa
 
 def test_calls_of_os() -> None:
     child("""
+gate, opens = os.pipe()
+
 def forked(status):
+    # It lives until a byte comes, however slow its parent is.
     pid = os.fork()
     if pid == 0:
-        stock = __import__("time").monotonic
-        end = stock() + 0.05
-        while stock() < end:
-            pass
+        os.read(gate, 1)
         os._exit(status)
     return pid
+
+def lets_go():
+    log.append("other")
+    os.write(opens, b"x")
 
 def waits(call, at):
     pid = forked(5)
@@ -160,7 +164,7 @@ def waits(call, at):
         return found
     call = noting
     tasklet(body)()
-    tasklet(lambda: log.append("other"))()
+    tasklet(lets_go)()
     run()
 
 for at in (lambda pid: os.waitpid(pid, 0), lambda pid: os.wait(), lambda pid: os.waitpid(-1, 0),
@@ -170,6 +174,7 @@ for at in (lambda pid: os.waitpid(pid, 0), lambda pid: os.wait(), lambda pid: os
     assert log == ["other", (True, 5)], log
 pid = forked(1)
 assert os.waitpid(pid, os.WNOHANG) == (0, 0)
+lets_go()
 os.wait()
 for refused in 2 ** 22 + 1, os.getpid(), -1:
     try:

@@ -594,8 +594,8 @@ r, w = os.pipe()
 r2, w2 = os.pipe()
 for fds in ([r], [r, r2]):
     signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.01)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01)
         select.select(fds, [], [])
     except Interrupted:
         pass

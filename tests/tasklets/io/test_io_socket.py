@@ -423,13 +423,16 @@ def test_reading_to_the_end_of_a_connection_that_was_drained() -> None:
 listener = socket.create_server(("127.0.0.1", 0))
 def serve(last):
     server, _ = listener.accept()
-    reader = parked(tasklet(lambda: log.append([server.recv(100) for _ in range(2)]))())
-    client.sendall(b"x"); until_read(server)
+    got = []
+    def read():
+        for _ in range(2): got.append(server.recv(100))
+    reader = parked(tasklet(read)())
+    client.sendall(b"x")
+    while not got: schedule()
     last(client)
     until(reader)
+    log.append(got)
     server.close()
-def until_read(server):
-    for _ in range(20): schedule()
 for last in (lambda c: (c.sendall(b"tail"), c.close()), lambda c: c.close(),
              lambda c: c.shutdown(stock.SHUT_WR)):
     client = socket.create_connection(listener.getsockname())

@@ -112,28 +112,34 @@ assert log == ["timer", True, True] and threading.get_ident is stock_ident
 
 def test_the_end_waits_for_those_that_are_no_daemons() -> None:
     out = child("""
+ends = threading.Event()
 def body(name, seconds):
+    ends.wait()
     time.sleep(seconds)
     print(name, flush=True)
 threading.Thread(target=body, args=("waited for", 0.05)).start()
 threading.Thread(target=body, args=("daemon", 50), daemon=True).start()
 print("main ends", flush=True)
+ends.set()
 """)
     assert out.splitlines() == ["main ends", "waited for"]
 
 
 def test_the_end_waits_for_threads_of_threads_and_of_executors() -> None:
     assert child("""
+ends = threading.Event()
 executor = ThreadPoolExecutor(2)
 executor.submit(time.sleep, 0.01)
 def second():
     time.sleep(0.05)
     print("second")
 def first():
+    ends.wait()
     time.sleep(0.02)
     threading.Thread(target=second).start()
 threading.Thread(target=first).start()
 print("main", flush=True)
+ends.set()
 """).splitlines() == ["main", "second"]
 
 

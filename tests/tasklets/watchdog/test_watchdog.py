@@ -1031,7 +1031,8 @@ class TestMoments:
 
             signal.signal(signal.SIGALRM, handler)
             task = tasklet(body)()
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
+            # A handler that parks is called in the loop, not before main has got to it.
+            signal.setitimer(signal.ITIMER_REAL, {0.5 if parks else 0.05})
             if {parks}:
                 run()
                 tasklet(go_on.send)(None)
