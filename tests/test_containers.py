@@ -16,7 +16,7 @@ import pytest
 
 from tests import confined
 from tests.prefork.serving import APP, python_path, running, until
-from tests.support import SANITIZED, child_environment
+from tests.support import LOAD, SANITIZED, child_environment
 
 pytestmark = [
     pytest.mark.needs_gil,
@@ -87,7 +87,7 @@ def doctor(pid: object, *front: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd="/",
         env=child_environment(),
-        timeout=60,
+        timeout=LOAD * 60,
     )
 
 
@@ -174,7 +174,7 @@ def test_serve_needs_a_folder_for_gunicorn(root: None, tmp_path: Path) -> None:
             text=True,
             cwd="/",
             env=child_environment({"PYTHONPATH": python_path(Path(shared))}),
-            timeout=60,
+            timeout=LOAD * 60,
         )
 
     shared = tempfile.mkdtemp(dir="/var")

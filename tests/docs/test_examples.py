@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.docs import as_typed, pages
+from tests.support import LOAD
 
 pytestmark = pytest.mark.slow  # all together
 
-TIMEOUT_S = 60
+TIMEOUT_S = LOAD * 60
 PROGRAMS = {
     "cpythonplus": "cpythonplus",
     "cpythonplus-clock": "cpythonplus_sites.commands.clock_entry",

@@ -12,7 +12,7 @@ import pytest
 
 from tests.docs import pages
 from tests.prefork.serving import APP, running
-from tests.support import child_environment
+from tests.support import LOAD, child_environment
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_version]
 
@@ -30,7 +30,7 @@ def execute(words: list[str], folder: Path, **env: str) -> subprocess.CompletedP
         env=child_environment({"PYTHONPATH": str(folder), **env}),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LOAD * 60,
     )
 
 

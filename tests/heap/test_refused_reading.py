@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.prefork.serving import python_path
-from tests.support import PYMALLOC, SANITIZED, child_environment, run_child
+from tests.support import LOAD, PYMALLOC, SANITIZED, child_environment, run_child
 
 pytestmark = [
     pytest.mark.needs_gil,
@@ -41,7 +41,7 @@ def said(*words: str) -> dict[str, str]:
         capture_output=True,
         text=True,
         env=child_environment({**PYMALLOC, "PYTHONPATH": python_path(ROOT)}),
-        timeout=60,
+        timeout=LOAD * 60,
     )
     lines = [line.partition(" ") for line in done.stdout.splitlines()]
     return {name: rest for name, _, rest in lines}

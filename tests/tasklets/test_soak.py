@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import LOAD
 from tools.soak import verdict
 
 pytest.importorskip("cpythonplus.tasklets.io._patching", exc_type=ImportError)
@@ -17,7 +18,8 @@ SOAK = Path(__file__).resolve().parents[2] / "tools" / "soak.py"
 @pytest.mark.slow
 def test_everything_at_once() -> None:
     command = [sys.executable, str(SOAK), "--seconds", "4"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    limit_s = LOAD * 60
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
     found = json.loads(done.stdout)
     assert min(found["turns"].values()) > 0, found
     # Some seconds are too few to see what grows.

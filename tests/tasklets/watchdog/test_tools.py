@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from cpythonplus.tasklets import run, schedule, schedule_remove, tasklet
-from tests.support import SANITIZED, child_environment, run_child
+from tests.support import LOAD, SANITIZED, child_environment, run_child
 
 Log = list[Any]
 
@@ -190,7 +190,7 @@ class TestPdb:
                 input="\n".join(commands.split(", ")) + "\n",
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=LOAD * 60,
                 check=False,
                 env=child_environment({"NO_COLOR": "1", "PYTHON_COLORS": "0", "HOME": folder}),
             )
