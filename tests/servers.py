@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -43,11 +43,20 @@ def until(what: str, found: Callable[[], T | None], *, timeout_s: float = PATIEN
         time.sleep(0.02)
 
 
+_held: list[socket.socket] = []
+
+
 def free_port() -> int:
-    """Return a port of loopback that was free a moment ago, for programs that take no socket."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port of loopback that nobody else gets, for programs that take no socket.
+
+    A socket that does not listen stays bound to it.  So the kernel gives it to none that asks for
+    any port, and to a server that asks for this one with SO_REUSEADDR, as all of them do.
+    """
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    held.bind(("127.0.0.1", 0))
+    _held.append(held)
+    return int(held.getsockname()[1])
 
 
 # ---- installing ---------------------------------------------------------------------------------
