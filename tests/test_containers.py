@@ -87,7 +87,7 @@ def doctor(pid: object, *front: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd="/",
         env=child_environment(),
-        timeout=60,
+        timeout=300,
     )
 
 
@@ -174,7 +174,7 @@ def test_serve_needs_a_folder_for_gunicorn(root: None, tmp_path: Path) -> None:
             text=True,
             cwd="/",
             env=child_environment({"PYTHONPATH": python_path(Path(shared))}),
-            timeout=60,
+            timeout=300,
         )
 
     shared = tempfile.mkdtemp(dir="/var")
