@@ -22,9 +22,15 @@ from tests.support import FREE_THREADED, WITHOUT_GIL
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# No test fails because the machine is slow, or on one day with an example of that day.
+# No test fails because the machine is slow, be it in making examples, or on one day with an example
+# of that day.
 # --hypothesis-profile searching looks for new examples.
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.register_profile("searching", deadline=None)
 hypothesis.settings.load_profile("steady")
 

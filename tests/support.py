@@ -65,6 +65,15 @@ class Child:
         return f"status {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
 
 
+def own_children() -> set[int]:
+    """Return the PIDs of this process's children, also of those that nobody has waited for."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # the thread has ended
+            found |= {int(pid) for pid in (task / "children").read_text().split()}
+    return found
+
+
 @contextmanager
 def under(umask: int) -> Iterator[None]:
     """Have this process make files under another umask."""

@@ -12,7 +12,12 @@ import hypothesis
 import pytest
 
 # As in the tests of the rest (tests/conftest.py).
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+hypothesis.settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.register_profile("searching", deadline=None)
 hypothesis.settings.load_profile("steady")
 

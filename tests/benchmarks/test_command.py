@@ -238,7 +238,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         command("giltest", *options),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=ROOT,
     )
@@ -258,7 +258,7 @@ def test_a_whole_run_of_threads(tmp_path: Path) -> None:
         command("threads", *options, "--json", str(raw)),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=ROOT,
     )

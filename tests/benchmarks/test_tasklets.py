@@ -335,7 +335,7 @@ def test_a_whole_run(tmp_path: Path) -> None:
         [sys.executable, "-m", "benchmarks", "tasklets", *options, "--json", str(raw)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
         cwd=ROOT,
     )

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cpythonplus._cli.features import FEATURES
+from tests.support import LOAD
 
 CONSOLE_SCRIPT = Path(sysconfig.get_path("scripts")) / "cpythonplus"
-TIMEOUT = 60
+TIMEOUT = 60 * LOAD
 
 
 def _python() -> str:
@@ -109,11 +110,20 @@ def assert_refused(result: Result, *parts: str) -> None:
 
 
 def wait_until_asleep(pid: int) -> None:
-    """Wait for the main thread to sleep, so that the traceback has always the same place."""
-    limit = time.monotonic() + 20
-    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+    """Wait for the main thread to sleep, so that the traceback has always the same place.
+
+    And to sleep on: it may have waited for another thread for a moment.
+    """
+    limit = time.monotonic() + TIMEOUT
+    before = ""
+    while True:
+        told = Path(f"/proc/{pid}/status").read_text()
+        now = told.partition("\nvoluntary_ctxt_switches:")[2] if "\nState:\tS" in told else ""
+        if now and now == before:
+            return
+        before = now
         assert time.monotonic() < limit
-        time.sleep(0.001)
+        time.sleep(0.05)
 
 
 @contextmanager

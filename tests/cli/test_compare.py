@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import MODULE, PYTHON, Result, assert_refused, environment, execute
+from tests.servers import free_port
 
 COMPARE = (*MODULE, "compare")
 
@@ -126,8 +126,7 @@ def test_a_side_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_server(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = str(found.getsockname()[1])
+    port = str(free_port())
     (tmp_path / "server.py").write_text(SERVER)
     words = ["--url", f"http://127.0.0.1:{port}/", "--rate", "50", "--duration", "0.2"]
     command = [*words, "--rounds", "1", "--", PYTHON, "server.py", port]
@@ -139,8 +138,7 @@ def test_a_server(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_with_light_and_heavy_requests(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = str(found.getsockname()[1])
+    port = str(free_port())
     (tmp_path / "server.py").write_text(SERVER)
     light = {"path": "/light", "weight": 9}
     (tmp_path / "requests.jsonl").write_text(f"{json.dumps(light)}\n" + '{"path": "/heavy"}\n')

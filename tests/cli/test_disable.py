@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.support import MODULE, PYTHON, RUNNER, assert_refused, environment, execute, run
 from tests.prefork.serving import running, until
+from tests.servers import free_port
 
 pytestmark = pytest.mark.any_version
 
@@ -184,14 +185,9 @@ def test_a_configuration_file_loads_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_new_master_after_usr2_is_stock_too(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     pid_file = tmp_path / "pid"
     words = ("--pid", str(pid_file), "--no-gil")
-    with running(tmp_path, *words, env={OFF: "1"}, port=port) as server:
+    with running(tmp_path, *words, env={OFF: "1"}, port=free_port()) as server:
         server.signal(signal.SIGUSR2)
         new = Path(f"{pid_file}.2")
         until(lambda: new.exists() and new.read_text().strip(), "a new master")
@@ -233,7 +229,7 @@ def test_without_a_script_of_gunicorns_it_is_the_module(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env=environment({OFF: "1"}),
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 0, done
     assert done.stdout.startswith("gunicorn ")

@@ -12,9 +12,9 @@ from textwrap import dedent
 import pytest
 
 from tests.prefork.serving import APP, answers, python_path, running, until
-from tests.support import Child, child_environment, run_child
+from tests.support import LOAD, Child, child_environment, run_child
 
-TIMEOUT_S = 60
+TIMEOUT_S = 60 * LOAD
 pytestmark = pytest.mark.any_version
 
 WRONG_USE, FAILED, APP_LOAD_ERROR = 2, 1, 4

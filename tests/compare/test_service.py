@@ -14,6 +14,7 @@ from cpythonplus._compare.errors import ComparisonError
 from cpythonplus._compare.load import Settings
 from cpythonplus._compare.processes import started
 from cpythonplus._compare.service import parse_url
+from tests.servers import free_port
 
 SERVER = """
 import http.server, signal, sys
@@ -47,9 +48,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_
 
 @pytest.fixture
 def settings() -> Settings:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
-    return Settings("127.0.0.1", port, "/x", 50, duration_s=0.2, connections=4)
+    return Settings("127.0.0.1", free_port(), "/x", 50, duration_s=0.2, connections=4)
 
 
 def command(settings: Settings, *words: str) -> list[str]:
@@ -107,7 +106,7 @@ def test_one_that_never_answers(settings: Settings) -> None:
 
 
 def test_one_that_has_no_such_page(settings: Settings) -> None:
-    missing = replace(settings, path="/missing", wait_s=0.1)
+    missing = replace(settings, path="/missing", wait_s=2)
     message = r"stock: .*/missing answered with status 404 within"
     with started(command(settings), stdout=True) as server:
         service._wait_for_answer("stock", server, settings)

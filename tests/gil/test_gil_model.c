@@ -416,7 +416,7 @@ main(int argc, char **argv)
         seconds = strtoul(argv[1], NULL, 10);
     }
     signal(SIGALRM, say_where);
-    alarm((unsigned)seconds + 60u);
+    alarm((unsigned)seconds + 240u);
     CHECK(pthread_condattr_init(&monotonic) == 0);
     CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
     CHECK(pthread_cond_init(&gil.cond, &monotonic) == 0);

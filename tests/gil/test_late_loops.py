@@ -162,5 +162,6 @@ with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
     )
     child = run_child(PROGRAM.format(limit_ms=100, source=source))
     late = [each for each in json.loads(child.out) if each["kind"] == "loop"]
-    assert late[0]["stack"][-1]["line"] == 2
-    assert late[0]["stack"][-1]["file"] == "program"
+    longest = max(late, key=lambda each: each["hold_ns"])
+    assert longest["stack"][-1]["line"] == 2
+    assert longest["stack"][-1]["file"] == "program"

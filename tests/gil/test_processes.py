@@ -29,7 +29,7 @@ def burners(count, stop, daemon=False):
         thread.start()
     return threads
 
-def until(condition, limit=30.0):
+def until(condition, limit=250.0):
     end = time.monotonic() + limit
     while not condition():
         if time.monotonic() > end:
@@ -191,7 +191,7 @@ def test_multiprocessing(method: str) -> None:
             queue = context.Queue()
             child = context.Process(target=queue.put, args=(7,))
             child.start()
-            assert queue.get(timeout=30) == 7
+            assert queue.get(timeout=250) == 7
             child.join()
             assert child.exitcode == 0
             stop.set()

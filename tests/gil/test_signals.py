@@ -159,8 +159,8 @@ def _dump(program: str) -> subprocess.CompletedProcess[str]:
         child.stdout.readline()
         command = [_py_spy(), "dump", "--pid", str(child.pid)]
         for _ in range(3):
-            subprocess.run(command, capture_output=True, check=False, timeout=30)
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+            subprocess.run(command, capture_output=True, check=False, timeout=250)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=250)
         child.send_signal(signal.SIGTERM)
         ended = finish_child(child, timeout=30)
         assert ended.status == 0, ended

@@ -663,8 +663,9 @@ class TestNothingIsChanged:
                 main = threading.get_native_id()
                 thread = threading.Thread(target=look, daemon=True)
                 thread.start()
-                looking.Mark().close()
-                thread.join(10)
+                while not numbers:  # the thread may come too late
+                    looking.Mark().close()
+                thread.join()
             print(numbers)
             """
         ).out

@@ -54,7 +54,7 @@ APP = """
         if not OTHERS:
             OTHERS.append(threading.Thread(target=wake_often, daemon=True))
             OTHERS[0].start()
-        ctypes.PyDLL(None).usleep(150_000)
+        ctypes.PyDLL(None).usleep(400_000)
 
     @app.task
     def grow(megabytes):
@@ -167,9 +167,10 @@ def test_the_use_of_each_task(tmp_path: Path) -> None:
         shop.server.until("all tasks", lambda: read("runs", "shop.look") == 4)
         keeps = "shop.keep_the_gil"
         assert read("runs", keeps) == 3
-        assert read("gil_hold_seconds", keeps) >= 0.45
+        assert read("gil_hold_seconds", keeps) >= 1.2
         assert read("cpu_seconds", keeps) < 0.3
-        # On a busy machine the kernel stops a holder now and then: a stall more, but not three where none is.
+        # On a busy machine the kernel stops a holder now and then: a stall more, but not three
+        # where none is.
         assert read("stalls", keeps) >= 3
         assert read("stalls", "shop.look") < 3
         shop.ends()

@@ -142,9 +142,10 @@ def test_children_have_what_is_asked_for() -> None:
     check("""
         import socket, threading, urllib.request
         from cpythonplus import threads
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        held = socket.socket()  # it does not listen: nobody else is given the port
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
         prefork.install(threads=True, metrics=str(port))
         reader, writer = os.pipe()
         pid = os.fork()

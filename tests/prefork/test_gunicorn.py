@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import sys
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +11,7 @@ from textwrap import dedent
 import pytest
 
 from tests.prefork.serving import APP, ASGI_APP, Clients, Server, metric, running, until
+from tests.servers import free_port
 from tests.support import run_child
 
 SOON = "from cpythonplus.prefork._gunicorn.service import SERVICE\nSERVICE.min_age_s = 0.0\n"
@@ -152,7 +152,7 @@ def test_hup_replaces_the_workers(tmp_path: Path) -> None:
         server.signal(signal.SIGHUP)
         until(lambda: not before & server.workers(), "new workers")
         server.ready(2)
-        assert server.metric("worker_restarts_total", reason="reload") == 2
+        until(lambda: server.metric("worker_restarts_total", reason="reload") == 2, "the count")
         assert server.output().count("prepared:") == 1
         ended_well(server)
 
@@ -165,7 +165,7 @@ def test_a_silent_worker_is_counted_as_timed_out(tmp_path: Path) -> None:
         os.kill(victim, signal.SIGSTOP)
         until(lambda: "WORKER TIMEOUT" in server.output(), "the time-out")
         until(lambda: gone(server, victim), "its end")
-        until(lambda: server.metric("worker_restarts_total", reason="timeout") == 1, "the count")
+        until(lambda: server.metric("worker_restarts_total", reason="timeout") >= 1, "the count")
         ended_well(server)
 
 
@@ -300,7 +300,7 @@ def test_one_line_in_a_configuration_file(tmp_path: Path, command: tuple[str, ..
         server.signal(signal.SIGHUP)
         until(lambda: not first & server.workers(), "a new worker")
         server.ready(1)
-        assert server.metric("worker_restarts_total", reason="reload") == 1
+        until(lambda: server.metric("worker_restarts_total", reason="reload") == 1, "the count")
         assert server.stop() == 0
         assert server.nothing_left()
     output = server.output()
@@ -430,12 +430,7 @@ def test_a_port_of_the_metrics_is_chosen_by_hup(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_usr2_hands_the_port_of_the_metrics_on(tmp_path: Path) -> None:
-    with socket.socket() as one, socket.socket() as other:
-        ports = []
-        for each in (one, other):
-            each.bind(("127.0.0.1", 0))
-            ports.append(each.getsockname()[1])
-    at, port = ports
+    at, port = free_port(), free_port()
     with running(tmp_path, "--metrics", str(port), port=at) as server:
         old = server.process.pid
         before = server.workers()

@@ -42,7 +42,7 @@ def test_coverages_data_of_a_worker(tmp_path: Path, command: tuple[str, ...]) ->
             cwd=tmp_path,
             env=child_environment(),
             check=True,
-            timeout=60,
+            timeout=300,
         )
     lines = (tmp_path / "app.py").read_text().splitlines()
     in_worker = 1 + next(i for i, line in enumerate(lines) if "body = str(os.getpid())" in line)

@@ -226,12 +226,12 @@ def test_a_warm_up_that_fails_does_not_end_the_start(tmp_path: Path) -> None:
     app = dedent(APP).replace(
         "    if path", "    if path == '/hangs': time.sleep(600)\n    if path", 1
     )
-    with running(tmp_path, *METRICS, *words, "--warm-up-timeout", "0.5", app=app) as server:
+    with running(tmp_path, *METRICS, *words, "--warm-up-timeout", "2", app=app) as server:
         server.ready(1)
         for line in (
             r"\[WARNING\] the warm-up app:fails raised ZeroDivisionError: .*; the start goes on",
             r"\[WARNING\] the warm-up of /raises raised LookupError: on purpose .* goes on",
-            r"\[WARNING\] the warm-up of /hangs was ended: it took longer than 0.5 s \(at .*app.py",
+            r"\[WARNING\] the warm-up of /hangs was ended: it took longer than 2 s \(at .*app.py",
             r"warmed in",
             r"warm-up of GET / \(line 1\): the application answered 200",
             r"\[WARNING\] the warm-up of GET /raises \(line 2\) raised LookupError",
@@ -389,7 +389,7 @@ def replaced(server: Server) -> None:
 
 def test_a_fork_waits_for_what_a_thread_imports(tmp_path: Path) -> None:
     words = ("-c", "conf.py", "--timeout", "5")
-    env = {"IMPORT_SECONDS": "0.3"}
+    env = {"IMPORT_SECONDS": "0.1"}
     with running(tmp_path, *words, app=IMPORTING_APP, files=IMPORTING, env=env) as server:
         replaced(server)
         assert int(server.get("/slow")) in server.workers()

@@ -17,7 +17,7 @@ pytest.importorskip("gunicorn", reason="gunicorn is not installed")
 from cpythonplus.prefork._limits import hung_workers
 from cpythonplus.prefork._options import Options
 
-WORDS = ("--workers", "1", "--metrics", "/metrics", "--request-timeout", "0.5")
+WORDS = ("--workers", "1", "--metrics", "/metrics", "--request-timeout", "1")
 THREADS = ("--worker-class", "gthread", "--threads", "3")
 
 APP = """
@@ -141,7 +141,7 @@ def test_a_request_that_takes_too_long_is_named_with_its_line(
     with running(tmp_path, *WORDS, *words, app=APP) as server:
         log = ends(server, "/slow?secret=1")
     found = re.search(
-        r"worker \d+ is ended at once: GET /slow for 0\.\d s, at (.*); request_timeout is 0.5 s",
+        r"worker \d+ is ended at once: GET /slow for \d+\.\d s, at (.*); request_timeout is 1 s",
         log,
     )
     assert found, log
@@ -184,7 +184,7 @@ def test_a_task_that_takes_too_long_is_named_with_its_line(tmp_path: Path, kind:
         pytest.importorskip("gunicorn.workers.gasgi", reason="this gunicorn has no ASGI worker")
     with running(tmp_path, *WORDS, *words, app=app) as server:
         log = ends(server, "/slow")
-    assert "is ended at once: GET /slow for 0." in log
+    assert re.search(r"is ended at once: GET /slow for \d+\.\d s", log), log
     assert f" < {place(tmp_path, 'await asyncio.sleep(1e6)', 'nap')} < " in log
 
 
@@ -195,7 +195,7 @@ def test_what_an_event_loop_waits_for_is_named(tmp_path: Path, path: str) -> Non
     words = ("--worker-class", "uvicorn_worker.UvicornWorker")
     with running(tmp_path, *WORDS, *words, app=ASGI_APP) as server:
         log = ends(server, path)
-    assert f"is ended at once: GET {path} for 0." in log
+    assert re.search(rf"is ended at once: GET {path} for \d+\.\d s", log), log
     inner = {
         "/beside": ("task", "time.sleep(2e6)", "spins"),
         "/task": ("task", "await asyncio.sleep(3e6)", "in_a_task"),
@@ -228,7 +228,10 @@ def test_a_request_whose_place_cannot_be_told_is_ended_all_the_same() -> None:
         """,
         status=1,
     )
-    line = r"worker \d+ is ended at once: GET /a\\x1b\[0m\\n for 0.0 s, at an unknown place; .*\n"
+    line = (
+        r"worker \d+ is ended at once: GET /a\\x1b\[0m\\n for \d+\.\d s,"
+        r" at an unknown place; .*\n"
+    )
     assert re.fullmatch(line, child.out), child.out
 
 
@@ -289,7 +292,7 @@ def test_a_worker_that_grows_in_a_request_is_ended(tmp_path: Path, words: tuple[
         r" 90 MiB",
         log,
     )
-    assert re.search(r"which is ended: GET /grow for \d\.\d s, at \S+app\.py:\d+ \(", log)
+    assert re.search(r"which is ended: GET /grow for \d+\.\d s, at \S+app\.py:\d+ \(", log)
 
 
 def test_a_hard_limit_below_what_a_fresh_worker_has(tmp_path: Path) -> None:

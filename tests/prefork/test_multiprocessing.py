@@ -248,9 +248,10 @@ def test_children_have_what_is_asked_for(tmp_path: Path) -> None:
         import socket, urllib.request
         answer = []
         for method in ("fork", "forkserver"):
-            with socket.socket() as probe:
-                probe.bind(("127.0.0.1", 0))
-                port = probe.getsockname()[1]
+            held = socket.socket()  # it does not listen: nobody else is given the port
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", 0))
+            port = held.getsockname()[1]
             prepared.install(
                 metrics=str(port), keep_mortal="catalogue:is_mortal", warm_up="catalogue:warm"
             )

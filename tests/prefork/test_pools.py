@@ -88,9 +88,13 @@ class _Echo(http.server.BaseHTTPRequestHandler):
         """Nothing."""
 
 
+class _EchoServer(http.server.ThreadingHTTPServer):
+    request_queue_size = 128
+
+
 @contextlib.contextmanager
 def http_server(context: ssl.SSLContext | None = None) -> Iterator[int]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Echo) as server:
+    with _EchoServer(("127.0.0.1", 0), _Echo) as server:
         if context is not None:
             server.socket = context.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever)
@@ -284,7 +288,7 @@ def test_handlers_for_forks_of_multiprocessing_are_called_in_workers(tmp_path: P
         assert queue.get(timeout=60) == "at import"
         def app(environ, start_response):
             queue.put("from a worker")
-            got = queue.get(timeout=20)
+            got = queue.get(timeout=60)
             body = f"{got} {library.pid == os.getpid()}".encode()
             start_response("200 OK", [("Content-Length", str(len(body)))])
             return [body]

@@ -352,13 +352,13 @@ def test_a_hook_may_take_longer_than_a_fork(tmp_path: Path) -> None:
 @pytest.mark.parametrize("served", [True, False])
 def test_a_hook_that_hangs_is_given_up_with_its_mold(served: bool, tmp_path: Path) -> None:
     """A master that knows that a worker has served tries again and again; another one ends."""
-    config = SLOW.format(limit_s=1, hook_s="1e6 if server.worker_age > 1 else 0")
-    config += "    forks._HOOK_S = 2\n"
+    config = SLOW.format(limit_s=10, hook_s="1e6 if server.worker_age > 1 else 0")
+    config += "    forks._HOOK_S = 5\n"
     config += f"    reforking.Reforking._has_served = lambda *_: {served}\n"
     words = ("--workers", "1", "--refork", "-c", "config.py")
     with running(tmp_path, *words, app=FIRST, files={"config.py": config}) as server:
         os.kill(int(server.get()), signal.SIGKILL)
-        until(lambda: "no worker came within 2 s" in server.output(), "a mold that is given up")
+        until(lambda: "no worker came within 5 s" in server.output(), "a mold that is given up")
         status = server.stop() if served else server.process.wait(DEADLINE_S)
         assert status == (0 if served else 1), server.output()
         until(server.nothing_left, "the end of the hook")

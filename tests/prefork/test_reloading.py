@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import suppress
 from pathlib import Path
 from textwrap import dedent
 
@@ -24,6 +24,7 @@ from tests.prefork.serving import (
     running,
     until,
 )
+from tests.servers import free_port
 from tests.support import child_environment
 
 APP = """
@@ -160,17 +161,9 @@ def settings(folder: Path, **values: object) -> dict[str, str]:
     return {"config.py": text}
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in found:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in found]
-
-
 def _get(port: int, path: str) -> str:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             return str(answer.read().decode())
     except OSError:
         return ""
@@ -178,7 +171,7 @@ def _get(port: int, path: str) -> str:
 
 def test_hup_takes_over_the_configuration(tmp_path: Path) -> None:
     """Other addresses too, which the loader does not have: the master sends it the sockets."""
-    first, second, metrics, other_metrics = _free_ports(4)
+    first, second, metrics, other_metrics = (free_port() for _ in range(4))
     app = APP.replace("version.NUMBER.encode()", "os.environ.get('PLACE', 'none').encode()")
     files = {
         **version(tmp_path, "NUMBER = '1'"),
@@ -424,7 +417,7 @@ def test_what_an_application_does_at_import_harms_nobody(tmp_path: Path, odd: st
 def test_after_winch_hup_and_ttin_bring_workers_back(tmp_path: Path) -> None:
     """WINCH, to a daemon, ends its workers and waits: the usual way back after USR2."""
     version(tmp_path, "NUMBER = '1'")
-    (port,) = _free_ports(1)
+    port = free_port()
     pidfile = tmp_path / "pid"
     words = (*REFORK, "--daemon", "--pid", str(pidfile), "--error-logfile", str(tmp_path / "log"))
     assert start(tmp_path, *words, "--bind", f"127.0.0.1:{port}", app=APP).returncode == 0
@@ -490,7 +483,7 @@ def test_signals_while_the_application_is_loaded_at_the_start(
 @pytest.mark.slow
 def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
     """With reuse_port each worker has its own listen queue: a mold's would never be emptied."""
-    (port,) = _free_ports(1)
+    port = free_port()
     words = ("--workers", "2", "--refork", "--refork-after", "10", "--reuse-port")
     with running(tmp_path, *words, port=port) as server:
         # What waits in the queue of a worker that leaves is lost.
@@ -500,19 +493,87 @@ def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
         assert server.stop() == 0, server.output()
 
 
-def test_a_want_of_descriptors_forks_no_worker_in_vain(tmp_path: Path) -> None:
+def descriptors(server: Server) -> dict[int, str]:
+    """What the master has open, by number."""
+    found = {}
+    for each in Path(f"/proc/{server.process.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it has been closed meanwhile
+            found[int(each.name)] = str(each.readlink())
+    return found
+
+
+def has_workers(server: Server, count: int) -> bool:
+    """Whether the master has taken over so many workers: it has a file of each."""
+    return sum("wgunicorn-" in each for each in descriptors(server).values()) == count
+
+
+@pytest.mark.parametrize("spare", [0, 1])
+def test_a_want_of_descriptors_forks_no_worker_in_vain(tmp_path: Path, spare: int) -> None:
+    """A worker takes two, and may not be forked where there is one."""
     files = version(tmp_path, "NUMBER = '1'")
     with running(tmp_path, *REFORK, app=APP, files=files) as server:
         before = all_started(server)
+        until(lambda: has_workers(server, 2), "both workers' descriptors")
         limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
-        used = len(list(Path(f"/proc/{server.process.pid}/fd").iterdir()))
-        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (used, limits[1]))
+        used = descriptors(server)
+        free = [number for number in range(len(used) + 2) if number not in used]
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (free[spare], limits[1]))
         server.signal(signal.SIGTTIN)
         told(server, "no worker can be forked now", 2)
         server.signal(signal.SIGHUP)
         told(server, "HUP failed, the workers continue unchanged")
-        assert server.workers() == before
+        assert server.workers() == before, server.output()
+        assert server.output().count("Booting worker") == 2
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, limits)
         all_started(server, 4)
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_a_mold_that_cannot_fork_for_a_while_stays(tmp_path: Path) -> None:
+    """A want of memory or of processes: what the mold has loaded is not thrown away for it."""
+    config = """
+        import os, sys
+        from cpythonplus.prefork._gunicorn import mold
+        fork, full = os.fork, os.path.abspath("full")
+        def fork_if_there_is_room():
+            if os.path.exists(full) and sys._getframe(1).f_globals is vars(mold):
+                raise BlockingIOError(11, "Resource temporarily unavailable")
+            return fork()
+        os.fork = fork_if_there_is_room
+    """
+    files = {**version(tmp_path, "NUMBER = '1'"), "config.py": config}
+    with running(tmp_path, *REFORK, "-c", "config.py", app=APP, files=files) as server:
+        before = all_started(server)
+        until(lambda: has_workers(server, 2), "both workers")
+        (tmp_path / "full").touch()
+        (lost, _) = before - {*loaders(tmp_path)}
+        os.kill(lost, signal.SIGKILL)
+        told(server, "no worker can be forked now: OSError: BlockingIOError: [Errno 11]", 2)
+        assert server.get("/version") == "1"
+        (tmp_path / "full").unlink()
+        assert len(all_started(server) & before) == 2
+        assert len(loaders(tmp_path)) == 1
+        assert "is given up" not in server.output()
+        assert server.stop() == 0, server.output()
+        assert server.nothing_left()
+
+
+def test_a_folder_that_is_gone_is_no_reason_to_give_the_mold_up(tmp_path: Path) -> None:
+    """Of the master's own: a mold that it asks next would be given up for it, too."""
+    folder = tmp_path / "beats"
+    folder.mkdir()
+    files = version(tmp_path, "NUMBER = '1'")
+    words = (*REFORK, "--worker-tmp-dir", str(folder))
+    with running(tmp_path, *words, app=APP, files=files) as server:
+        all_started(server)
+        until(lambda: has_workers(server, 2), "both workers")
+        folder.rmdir()
+        server.signal(signal.SIGTTIN)
+        told(server, "no worker can be forked now: RuntimeError: ", 2)
+        folder.mkdir()
+        all_started(server, 4)
+        assert len(loaders(tmp_path)) == 1
+        assert "is given up" not in server.output()
         assert server.stop() == 0, server.output()
         assert server.nothing_left()

@@ -23,6 +23,7 @@ from cpythonplus.prefork._board.metrics import render
 from cpythonplus.prefork._routes.counting import Routes, Use
 from tests.prefork import services
 from tests.prefork.serving import Server, answers, metric, running, until
+from tests.servers import free_port
 from tests.support import FREE_THREADED, child_environment, run_child
 
 
@@ -357,16 +358,20 @@ def test_what_a_thread_uses() -> None:
         thread.start()
         time.sleep(0.01)
         before = _native.gil_thread_use()
-        ctypes.PyDLL(None).usleep(200_000)
-        time.sleep(0.2)
+        holds = 0
+        while _native.gil_thread_use()[3] == before[3]:  # the other thread may come late
+            ctypes.PyDLL(None).usleep(200_000)
+            holds += 1
+            time.sleep(0.01)
+        time.sleep(2)
         held, waited, cpu, stalls, _ = (
             b - a for a, b in zip(before, _native.gil_thread_use())
         )
         over.append(1)
         thread.join()
-        assert 0.2e9 <= held < 0.4e9, held
-        assert cpu < 0.2e9, cpu
-        assert stalls == 1, stalls
+        assert holds * 0.2e9 <= held < holds * 0.2e9 + 1.5e9, (holds, held)  # it slept for longer
+        assert cpu < 0.2e9 * holds, cpu
+        assert 1 <= stalls < 4, stalls  # the kernel may stop this thread while it has the GIL
         """
     )
 
@@ -435,8 +440,9 @@ def test_greenlets_that_take_turns() -> None:
 
 # ---- servers ------------------------------------------------------------------------------------
 
-# Three requests keep the GIL, for 150 ms each, and three sleep. A holder that the kernel does not run stalls the others
-# too: on a busy machine a request may have a stall more, but those that sleep have no three.
+# Three requests keep the GIL, for 400 ms each, and three sleep. A holder that the kernel does not
+# run stalls the others too: on a busy machine a request may have a stall more, but those that sleep
+# have no three. The thread that wants the GIL may come late there: it has 300 ms for that.
 
 FLASK = """
     import ctypes, os, threading, time
@@ -455,7 +461,7 @@ FLASK = """
         return str(os.getpid())
     @app.get("/keeps/<int:number>")
     def keeps(number):
-        usleep(150_000)
+        usleep(400_000)
         return "x"
     @app.get("/sleeps/<word>")
     def sleeps(word):
@@ -479,10 +485,10 @@ FASTAPI = """
         return os.getpid()
     @app.get("/keeps/{number}")
     async def keeps(number: int):
-        usleep(150_000)
+        usleep(400_000)
     @app.get("/keeps-in-a-thread/{number}")
     def keeps_in_a_thread(number: int):
-        usleep(150_000)
+        usleep(400_000)
     @app.get("/sleeps/{word}")
     def sleeps(word: str):
         time.sleep(0.15)
@@ -521,7 +527,7 @@ def test_flask(tmp_path: Path, kind: str) -> None:
         counted(server, "/keeps/<int:number>", 3)
         counted(server, "/sleeps/<word>", 3)
         counted(server, "(no route)", 3, "_OTHER")
-        assert of_route(server, "gil_hold_seconds_total", "/keeps/<int:number>") >= 0.45
+        assert of_route(server, "gil_hold_seconds_total", "/keeps/<int:number>") >= 1.2
         assert of_route(server, "stalls_total", "/keeps/<int:number>") >= 3
         assert of_route(server, "gil_hold_seconds_total", "/sleeps/<word>") < 0.45
         assert of_route(server, "stalls_total", "/sleeps/<word>") < 3
@@ -539,7 +545,7 @@ def takes_turns(server: Server) -> None:
             clients.submit(server.get, f"/sleeps/word{number}")
     counted(server, "/keeps/<int:number>", 3)
     counted(server, "/sleeps/<word>", 3)
-    assert of_route(server, "gil_hold_seconds_total", "/keeps/<int:number>") >= 0.45
+    assert of_route(server, "gil_hold_seconds_total", "/keeps/<int:number>") >= 1.2
     assert of_route(server, "stalls_total", "/keeps/<int:number>") >= 3
     # The others' turns are not theirs, although they wait for them.
     assert of_route(server, "gil_hold_seconds_total", "/sleeps/<word>") < 0.45
@@ -603,7 +609,7 @@ def test_fastapi_under_uvicorn(tmp_path: Path) -> None:
         for route in ("/keeps/{number}", "/keeps-in-a-thread/{number}", "/sleeps/{word}"):
             counted(server, route, 3)
         for route in ("/keeps/{number}", "/keeps-in-a-thread/{number}"):
-            assert of_route(server, "gil_hold_seconds_total", route) >= 0.45
+            assert of_route(server, "gil_hold_seconds_total", route) >= 1.2
             assert of_route(server, "stalls_total", route) >= 3
         assert of_route(server, "gil_hold_seconds_total", "/sleeps/{word}") < 0.45
         assert of_route(server, "stalls_total", "/sleeps/{word}") < 3
@@ -643,13 +649,6 @@ SERVED = {
     "wsgiref": ("wsgiref_app.py", "{port}"),
     "uvicorn": ("uvicorn_app.py", "{port}"),
 }
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager
@@ -693,7 +692,7 @@ def test_a_server_in_a_program(tmp_path: Path, name: str) -> None:
         told = Server(server.process, metrics_port, server.log)
         route = "/keeps/{number}" if name == "uvicorn" else "/keeps/<int:number>"
         counted(told, route, 1)
-        assert of_route(told, "gil_hold_seconds_total", route) >= 0.15
+        assert of_route(told, "gil_hold_seconds_total", route) >= 0.4
         assert of_route(told, "stalls_total", route) >= 1
         at = r'cpythonplus_stalls_total\{kind="C",at="\S+_app\.py:\d+"\} 1\n'
         until(lambda: re.search(at, told.get("/metrics")), "the line of the stall")

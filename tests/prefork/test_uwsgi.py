@@ -53,7 +53,7 @@ APP = """
             if not OTHERS:
                 OTHERS.append(threading.Thread(target=wake_often, daemon=True))
                 OTHERS[0].start()
-            ctypes.PyDLL(None).usleep(150_000)
+            ctypes.PyDLL(None).usleep(400_000)
         if environ["PATH_INFO"] == "/grow":
             KEPT.append(bytearray(os.urandom(1024) * 1024 * 200))
         start_response("200 OK", [("Content-Type", "application/json")])
@@ -245,8 +245,9 @@ def test_the_use_of_each_route(tmp_path: Path, kind: str) -> None:
 
         site.server.until("all that keep", lambda: read("requests", "/keeps/*") == 3)
         site.server.until("all others", lambda: read("requests", "/shop") == 3)
-        assert read("gil_hold_seconds", "/keeps/*") >= 0.45
-        # On a busy machine the kernel stops a holder now and then: a stall more, but not three where none is.
+        assert read("gil_hold_seconds", "/keeps/*") >= 1.2
+        # On a busy machine the kernel stops a holder now and then: a stall more, but not three
+        # where none is.
         assert read("stalls", "/keeps/*") >= 3
         assert read("stalls", "/shop") < 3
         if kind != "gevent":  # uWSGI kills such workers

@@ -708,7 +708,7 @@ main(void)
 {
     struct sigaction action = {.sa_handler = no_handler};
 
-    alarm(60); /* a hang is a lost wake-up */
+    alarm(240); /* a hang is a lost wake-up */
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
     CHECK(plus_fork_register(&fork_hooks) == 0);
     test_alone();

@@ -478,8 +478,8 @@ def test_a_tuple_survives_a_handler_that_raises(kind: str) -> None:
         signal.signal(signal.SIGALRM, alarm)
         waiting = queue.{kind}()
         for _ in range(3):
-            signal.setitimer(signal.ITIMER_REAL, 0.01)
             try:
+                signal.setitimer(signal.ITIMER_REAL, 0.01)  # it may come before the wait
                 waiting.get()
             except Alarm:
                 pass

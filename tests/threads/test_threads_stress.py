@@ -538,7 +538,7 @@ def test_daemon_threads_that_wait_and_wake_at_the_end() -> None:
         for _ in range(forks):
             pid = os.fork()
             if pid == 0:
-                signal.alarm(20)
+                signal.alarm(200)
                 for _ in range(4):
                     start(body)
                 sys.exit()

@@ -24,6 +24,10 @@ _HOOK_S = 300.0  # of the user's: pre_fork
 _DESCRIPTORS = 2  # of a worker: its file and its line
 
 
+class ForkError(Exception):
+    """A mold could not make a worker, and is given up.  The message is the reason."""
+
+
 @dataclass(slots=True)
 class Fork:
     """A request to a mold for a worker.
@@ -41,6 +45,8 @@ class Fork:
         """Take the mold's messages; return whether it is done with this worker.
 
         Waits in the first second only: later the master looks again when it has done other things.
+        Raises ForkError or TimeoutError if the mold is to blame, and OSError if the system has too
+        little for another worker now.
         """
         soon, age = self.asked_at + _SOON_S, str(self.worker.age)
         while (message := line.receive(max(soon - monotonic(), 0.001))) is not None:
@@ -50,7 +56,9 @@ class Fork:
                 if len(descriptors) != _DESCRIPTORS:
                     raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             elif words[0] == "failed":
-                raise RuntimeError(" ".join(words[1:]))
+                raise ForkError(" ".join(words[1:]))
+            elif words[:2] == ["later", age]:
+                raise OSError(" ".join(words[2:]))
             elif words[:2] == ["begun", age]:
                 self.limit_s = _HOOK_S
             elif words[:2] == ["forked", age]:

@@ -266,7 +266,11 @@ def _fork_next(service: Service, server: Any) -> bool:
     if words[0] != "fork":
         return True
     age = int(words[1])
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:  # memory or processes: there may be more of them soon
+        channel.send("later", age, in_one_line(error))
+        return True
     if pid == 0:
         service.helper_pid = os.getpid()
         server.worker_age = age - 1

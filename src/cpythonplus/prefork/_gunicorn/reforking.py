@@ -34,7 +34,7 @@ from cpythonplus.prefork._applications import comes_from
 from cpythonplus.prefork._blame.sharing import private_bytes, process_memory
 from cpythonplus.prefork._board.channel import Channel
 from cpythonplus.prefork._guarding import tell
-from cpythonplus.prefork._gunicorn.forks import Fork
+from cpythonplus.prefork._gunicorn.forks import Fork, ForkError
 from cpythonplus.prefork._gunicorn.lingering import LINGERING
 from cpythonplus.prefork._limits.children import exited, reap, reap_strangers, terminate
 
@@ -51,6 +51,7 @@ _TURN_S = 0.2
 _LEAVE_S = 12.0
 _AGAIN_S = 10.0  # at most, between two attempts to load the application
 _FAILED_STATUS = 1
+_UNKNOWN_STATUS = -1
 _GROWN_BYTES = 32 << 20
 OWN_ASGI = "gunicorn.workers.gasgi"
 """The module of gunicorn's own ASGI worker."""
@@ -536,14 +537,14 @@ class Reforking:
             if mold.fork.hear(mold.line):
                 self._manage(server, mold, mold.fork)
                 mold.fork = None
-        except (EOFError, ConnectionError, TimeoutError, RuntimeError) as error:
+        except (EOFError, ConnectionError, TimeoutError, ForkError) as error:
             self._drop_fork(mold)
             if mold is self._mold:
                 self._fail(server, str(error))
             else:
                 terminate(mold.pid)
             return False
-        except Exception as error:  # noqa: BLE001  # this process lacks something: descriptors
+        except Exception as error:  # noqa: BLE001  # a want of descriptors or memory
             self._drop_fork(mold)
             tell(server.log, "no worker can be forked now", error)
         return True
@@ -569,7 +570,10 @@ class Reforking:
             server.cfg,
             server.log,
         )
-        worker.tmp.close()
+        try:
+            os.close(os.dup(worker.tmp.fileno()))  # it comes back as two descriptors
+        finally:
+            worker.tmp.close()
         server.worker_age = age  # later messages about a failed fork are not about the next one
         mold.line.send("fork", age)
         return Fork(worker, monotonic())
@@ -577,7 +581,7 @@ class Reforking:
     def _manage(self, server: Any, mold: _Mold, fork: Fork) -> None:
         """Take over a worker that a mold has forked."""
         if not fork.found:
-            raise RuntimeError("its helper ended without a worker")
+            raise ForkError("its helper ended without a worker")
         worker, (pid, (file, line)) = fork.worker, fork.found.pop()
         worker.tmp._tmp = os.fdopen(file, "w+b", 0)  # noqa: SLF001  # gunicorn's name for its file
         worker.pid = pid
@@ -592,7 +596,7 @@ class Reforking:
         # A signal handler has reaped it already, as an unknown child.
         del server.WORKERS[pid]
         worker.tmp.close()
-        raise RuntimeError("its worker has ended at once")
+        raise ForkError("its worker has ended at once")
 
     def _renew(self, server: Any) -> bool:
         """Make workers older than the mold leave one after another; False: none is left."""
@@ -647,14 +651,16 @@ class Reforking:
 
     def _look_at_molds(self, server: Any) -> None:
         for each in self._all_molds():
-            if reap(each.pid) is None:
+            status = reap(each.pid)
+            if status is None:
                 continue
+            how = f"has ended by signal {-status}" if status < _UNKNOWN_STATUS else "has ended"
             if each is self._mold:
-                self._fail(server, "it has ended")
+                self._fail(server, f"it {how}")
             self._before = None if each is self._before else self._before
             if each is self._root:
                 self._root = None
-                server.log.warning("process %d, which loaded the application, has ended", each.pid)
+                server.log.warning("process %d, which loaded the application, %s", each.pid, how)
         loader = self._loader
         if loader is not None and reap(loader.pid) is not None:
             loader.ready = False
