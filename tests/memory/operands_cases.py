@@ -156,3 +156,38 @@ os._exit(0)
     assert "held by C code" not in out
     assert "has it: " not in out
     assert "nothing on the heap" not in out
+
+
+@of_rss
+def test_a_list_in_the_making_hides_nothing() -> None:
+    """It is larger than what has grown for good, and gone a moment later."""
+    out = run_child(
+        COMMON
+        + """
+import os
+
+kept = []
+begun = threading.Event()
+
+def made(number):
+    if number == 20_000:
+        begun.set()
+        threading.Event().wait()
+    return [number, str(number)]
+
+def tick():
+    return [made(number) for number in range(20_001)]
+
+with memory.growth() as found:
+    kept.extend([number] for number in range(3000))
+    threading.Thread(target=tick, daemon=True).start()
+    begun.wait()
+told(found)
+sys.stdout.flush()
+os._exit(0)
+""",
+        env=child_environment(PYMALLOC),
+    ).out
+    first, second = out.splitlines()[:2]
+    assert first.startswith("__main__.kept list")
+    assert second.startswith("temporary value of tick")

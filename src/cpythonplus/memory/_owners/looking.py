@@ -35,6 +35,7 @@ from cpythonplus.memory._owners.model import (
 from cpythonplus.memory._owners.room import copy_room
 from cpythonplus.memory._owners.spelling import (
     CONTAINERS,
+    TEMPORARY,
     class_place,
     forget_sources,
     place_of,
@@ -325,7 +326,16 @@ def _owners(found: dict[str, Any]) -> tuple[Owner, ...]:
         for row in _read_alike(found["left"])
     ]
     forget_sources()
-    return tuple(sorted(rows, key=lambda row: -row.amount_bytes))
+    compares = found["objects_before"] > 0
+    return tuple(sorted(rows, key=lambda row: (compares and _is_passing(row), -row.amount_bytes)))
+
+
+def _is_passing(row: Owner) -> bool:
+    """Whether a row is a value that a function has made since the first look, and works on now.
+
+    It is gone when the function has used it: a list that is being built hid what had grown.
+    """
+    return row.name.startswith(TEMPORARY) and not (row.objects_before or row.kept_before_bytes)
 
 
 def _read_alike(rows: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:

@@ -18,6 +18,8 @@ Step = tuple[str, Any, str]
 
 LIBRARIES: Final = tuple({*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib"))})
 """The last line of the program itself tells more than that of a library which it uses."""
+TEMPORARY: Final = "temporary value"
+"""The name of what a function works on, and no variable has."""
 _CLASSES: Final = {"type", "abc.ABCMeta", "enum.EnumType", "enum.EnumMeta"}
 _CLOSURE: Final = re.compile(r"\.__closure__\[(?:\d+|\.\.\.|([^\W\d]\w*))\](?:\.cell_contents)?")
 """The steps from a function to the value of a free variable."""
@@ -85,7 +87,7 @@ class _Walk:
         how, label, self.owner = step
         self.in_local = self.owner == _LOCAL
         if how == "variable":
-            name = label[0] or "temporary value"
+            name = label[0] or TEMPORARY
             return _Named(f"{name} of {label[1]}()", name, "variable")
         if how == "module":
             return _Named(str(label), "", "")
