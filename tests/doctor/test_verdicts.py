@@ -65,16 +65,72 @@ def grown(*owners: dict[str, object], **more: object) -> list[str]:
 class TestGrowth:
     """The sentence that names the cause comes first; C code's memory counts by its rate."""
 
-    def test_garbage_is_named_before_it_is_summed(self) -> None:
+    @pytest.mark.parametrize("more", [{"collects": False}, {"frozen_objects": 900}])
+    def test_garbage_is_named_before_it_is_summed(self, more: dict[str, object]) -> None:
         rows = [
             {"name": f"garbage: m.{name}", "type": "garbage", "amount_bytes": size}
             for name, size in (("Solver", 2 * MIB), ("Array", MIB))
         ]
         cache = {"name": "m.cache", "type": "dict", "amount_bytes": int(2.5 * MIB)}
-        named, summed, last = grown(rows[0], cache, rows[1])
+        found = {"collects": True, "objects": 1000, **more}
+        named, summed, last = grown(rows[0], cache, rows[1], **found)
         assert named.startswith("garbage: m.Solver has grown")
         assert summed.startswith("3 MiB of what has grown is cyclic garbage")
         assert last.startswith("m.cache")
+
+    def test_garbage_that_the_collector_will_free_is_one_sentence(self) -> None:
+        """Between two collections it grows in any program, so none of it is a leak."""
+        rows = [
+            {"name": f"garbage: m.{name}", "type": "garbage", "amount_bytes": size}
+            for name, size in (("Solver", 2 * MIB), ("Array", MIB))
+        ]
+        rows[0] |= {"halfway_bytes": MIB, "place": {"file": "m.py", "line": 7}}
+        found = {"collects": True, "objects": 1000, "halfway_seconds": 3.0}
+        [sentence] = grown(*rows, **found)
+        assert sentence == (
+            "3 MiB of what has grown is cyclic garbage, which waits for the collector; most is"
+            " garbage: m.Solver, made at m.py:7."
+        )
+        little = {**rows[0], "amount_bytes": 200 << 10, "halfway_bytes": 100 << 10}
+        assert grown(little, **found) == []
+
+    @pytest.mark.parametrize(
+        ("free_before", "more", "told"),
+        [
+            (5, {}, ""),
+            (0, {}, "may be that of garbage: m.Socket, which waits for the collector"),
+            (5, {"collects": False}, "is C code's"),
+            (5, {"owners": []}, "is C code's"),
+        ],
+        ids=["it was free", "it was not free", "collector off", "no garbage"],
+    )
+    def test_garbage_has_memory_of_c_code(
+        self, free_before: int, more: dict[str, Any], told: str
+    ) -> None:
+        """A compressor or a TLS context that waits for the collector keeps its memory."""
+        free = {"name": "c_heap_free", "size_bytes": 0, "before_bytes": free_before * MIB}
+        row = {"name": "garbage: m.Socket", "type": "garbage", "amount_bytes": 30 << 10}
+        row |= {"objects": 700, "objects_before": 100}
+        found = {"collects": True, "objects": 90_000, "parts": [free], "owners": [row], **more}
+        found |= {"c_heap_bytes": 10 * MIB, "c_heap_before_bytes": 5 * MIB}
+        [*_, sentence] = [*grown(*found.pop("owners"), **found), ""][:1]
+        assert (told in sentence) if told else not sentence
+
+    def test_a_large_leak_of_c_code_is_no_garbage(self) -> None:
+        row = {"name": "garbage: m.Socket", "type": "garbage", "amount_bytes": 30 << 10}
+        row |= {"objects": 200, "objects_before": 100}
+        found = {"collects": True, "c_heap_bytes": 50 * MIB, "c_heap_before_bytes": 5 * MIB}
+        assert "50 MiB of the C heap" in grown(row, **found)[0]
+
+    def test_a_value_that_is_being_made_is_told_last(self) -> None:
+        """The list that a comprehension has so far is gone when it has ended."""
+        row = {"name": "temporary value of tick()", "type": "list", "amount_bytes": 6 * MIB}
+        kept = {"name": "m.kept", "type": "list", "amount_bytes": MIB}
+        first, last = grown(kept, row)
+        assert first.startswith("m.kept (list) has grown most")
+        assert last.startswith("temporary value of tick()")
+        lasting = {**row, "objects_before": 90, "kept_before_bytes": MIB}
+        assert grown(lasting, kept)[0].startswith("temporary value of tick()")
 
     @pytest.mark.parametrize(("seconds", "told"), [(6.0, True), (60.0, False)])
     def test_little_of_c_code_is_told_of_a_short_time(self, *, seconds: float, told: bool) -> None:
@@ -88,6 +144,56 @@ class TestGrowth:
         free = {**blocks, "name": "arena_free"}
         found = grown(seconds=seconds, parts=[blocks, free])
         assert ["that no object explains" in each for each in found] == [True] * told
+
+
+class TestInCalls:
+    """A buffer that `socket.recv()` fills has no reference on the heap, and is not lost."""
+
+    @pytest.mark.parametrize(
+        ("before", "now", "threads", "halfway_bytes", "told"),
+        [
+            (0, 1, 5, 0, False),
+            (0, 4, 5, 0, False),
+            (0, 4, 3, 0, True),
+            (0, 5, 9, 0, True),
+            (7, 7, 5, 0, True),
+            (0, 2, 5, MIB // 2, True),
+        ],
+        ids=["one", "as many as threads", "more than threads", "many", "larger", "one by one"],
+    )
+    def test_of_a_few_threads(
+        self, *, before: int, now: int, threads: int, halfway_bytes: int, told: bool
+    ) -> None:
+        row: dict[str, object] = {"name": f"{now} x bytes", "entries": now}
+        row |= {"type": "nothing on the heap refers to them", "amount_bytes": MIB}
+        row |= {"entries_before": before, "halfway_bytes": halfway_bytes}
+        found = grown(row, threads=threads, halfway_seconds=3.0)
+        assert ["x bytes (nothing on the heap" in each for each in found] == [True] * told
+
+
+def traced(c_heap_more: int, *owners: dict[str, object]) -> list[str]:
+    """Return the sentences on 3 MiB that memray has seen taken and not freed."""
+    row = {"library": "numpy", "size_bytes": 3 * MIB, "count": 12, "native": "default_malloc"}
+    row["place"] = {"file": "app.py", "line": 10}
+    growth = {"seconds": 6.0, "owners": list(owners), "collects": True, "objects": 1000}
+    growth |= {"c_heap_before_bytes": 5 * MIB, "c_heap_bytes": 5 * MIB + c_heap_more}
+    growth["parts"] = [{"name": "c_heap_used", "size_bytes": 9 * MIB, "before_bytes": 6 * MIB}]
+    found = {"growth": growth, "native": {"kept_bytes": 3 * MIB, "rows": [row]}}
+    return [each.sentence for each in statements(found)]
+
+
+class TestNative:
+    """Memory that the tracer has seen is told first only if no object explains it."""
+
+    def test_objects_have_it(self) -> None:
+        cache = {"name": "m.arrays", "type": "list", "amount_bytes": 2 * MIB}
+        first, last = traced(0, cache)
+        assert first.startswith("m.arrays (list) has grown most")
+        assert last.startswith("3 MiB from numpy, called at app.py:10")
+
+    def test_nothing_explains_it(self) -> None:
+        cache = {"name": "m.arrays", "type": "list", "amount_bytes": 9 * MIB}
+        assert traced(3 * MIB, cache)[0].startswith("3 MiB from numpy, called at app.py:10")
 
 
 class TestMany:

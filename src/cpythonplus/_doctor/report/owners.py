@@ -14,6 +14,10 @@ _TELLING_SHARE: Final = 0.05
 _MOST_KINDS: Final = 4
 _LEAST_PART: Final = 256 << 10
 _SOCKET: Final = "socket to "
+LOST: Final = ("nothing on the heap refers to them", "held by C code")
+"""The types of rows of objects that only C code has, or nothing has."""
+_MOST_IN_CALLS: Final = 4
+_TEMPORARY: Final = "temporary value of "
 _TOGETHER: Final = ("garbage", "frame")
 
 
@@ -135,6 +139,25 @@ def steadiness(found: Part, row: Part) -> str:
         return ""
     then = amount(row, "halfway_bytes") / more
     return "steady" if share / 2 <= then <= (1 + share) / 2 else "uneven"
+
+
+def is_passing(row: Part) -> bool:
+    """Whether a row is a value that a function has made since the first look, and works on now.
+
+    It is gone when the function has used it, as a list that is being built.
+    """
+    before = size(row, "objects_before") or size(row, "kept_before_bytes")
+    return words(row, "name").startswith(_TEMPORARY) and not before
+
+
+def is_in_call(found: Part, row: Part) -> bool:
+    """Whether the objects of a row, few and not more and more, may be those of running C code.
+
+    A thread that waits in `socket.recv()` has a buffer that nothing on the heap refers to.
+    """
+    more = size(row, "entries") - size(row, "entries_before")
+    few = 0 < more <= min(size(found, "threads"), _MOST_IN_CALLS)
+    return few and words(row, "type") in LOST and steadiness(found, row) != "steady"
 
 
 def _row(row: Part, seconds: float, steady: str) -> Part:

@@ -22,6 +22,9 @@ from cpythonplus._base.text.tables import objects
 from cpythonplus._doctor.report.labels import label
 from cpythonplus._doctor.report.native import PYTHON, native_place, native_sentence
 from cpythonplus._doctor.report.owners import (
+    LOST,
+    is_in_call,
+    is_passing,
     kinds_grown,
     owner_name,
     parts_grown,
@@ -53,6 +56,8 @@ _PARTS_NAMED: Final = 3
 _CLASSES_NAMED: Final = 2
 _LEAST_OF_OBJECT: Final = 512
 """Bytes of the C heap for each object of a class that it may belong to."""
+_MOST_OF_GARBAGE: Final = 16 << 10
+"""Bytes of the C heap for each object of garbage, of which few are those that have such memory."""
 _LEAST_OF_SMALL: Final = 32
 """The same of small blocks of Python's allocator."""
 _WHOLE: Final = ("_thread.", "functools.", "itertools.", "operator.", "weakref.", "types.", "_io.")
@@ -89,8 +94,6 @@ _PROBLEMS: Final = {
 }
 """The subject of each kind of advice on resident memory."""
 _MEMRAY: Final = "To see which function takes it: `cpythonplus doctor growth --native PID`."
-_NOTHING_REFERS: Final = "nothing on the heap refers to them"
-_HELD: Final = "held by C code"
 _LONG_S: Final = 600
 _STEADINESS: Final = {
     "steady": ", in both halves of the time",
@@ -108,6 +111,9 @@ _LOST: Final = ": C code took references to them that it has not given up"
 _LEFT: Final = "To see which function makes them: `cpythonplus doctor growth --native PID`."
 _PINNED: Final = "To see what keeps it from being returned: `cpythonplus doctor PID`."
 _FREE: Final = ("arena_free", "c_heap_free")
+_FREE_IN_C_HEAP: Final = ("c_heap_free", "c_heap_top", "thread_heaps_free")
+_OF_C_CODE: Final = ("unexplained_blocks", "mappings", "other_allocator")
+"""Parts beside the C heap that have memory which no object explains."""
 _PARTS_GROWN: Final = {
     "unexplained_blocks": (
         "Blocks of Python's allocator that no object explains have",
@@ -158,7 +164,8 @@ class Statement:
 
     remedy: the advice, "" if none is needed; command: to be copied, "" if there is none.
     size_bytes: the memory that it is about. matters: shown first, even if small. is_steady: shown
-    even if small.
+    even if small. is_trace: shown last, because it is rather a trace of what was in use than a
+    cause.
     """
 
     sentence: str
@@ -167,6 +174,7 @@ class Statement:
     command: str = ""
     matters: bool = False
     is_steady: bool = False
+    is_trace: bool = False
 
 
 def statements(examination: Examination) -> list[Statement]:
@@ -185,8 +193,7 @@ def statements(examination: Examination) -> list[Statement]:
         findings = [
             replace(each, remedy="") if "--native" in each.remedy else each for each in findings
         ]
-    # Memory that is free is rather a trace of what was in use than a cause.
-    findings.sort(key=lambda each: (not each.matters, each.remedy == _PINNED, -each.size_bytes))
+    findings.sort(key=lambda each: (not each.matters, each.is_trace, -each.size_bytes))
     if not findings and found:
         findings = [Statement(_NOTHING), *_calm(examination)]
     return found + findings[: _FINDINGS if found else _CAUSES]
@@ -305,11 +312,11 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     rows = entries(found, "owners")
     least, told_slow = _least_grown(found), False
     for number, row in enumerate(rows[:_CAUSES]):
-        place = inside(row, "place")
-        line = size(place, "line")
-        where = f", made at {words(place, 'file')}:{line}" if line else ""
-        if number and words(row, "type") == "garbage":
-            continue  # often of the same cycle
+        where = _made_at(row)
+        if words(row, "type") == "garbage" and (number or _is_collected(found)):
+            continue  # often of the same cycle; what the collector will free is one sentence
+        if is_in_call(found, row):
+            continue
         steady = steadiness(found, row)
         more = size(row, "amount_bytes")
         is_steady = (steady == "steady" and more >= _SMALLEST_STEADY) or (
@@ -331,8 +338,9 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
             _garbage_grown(rows) if words(row, "type") == "garbage" else more,
             remedy,
             is_steady=is_steady,
+            is_trace=is_passing(row),
         )
-    left = [row for row in rows if words(row, "type") == _NOTHING_REFERS]
+    left = [row for row in rows if words(row, "type") == LOST[0]]
     told = {"unexplained_blocks": sum(size(row, "amount_bytes") for row in left)}
     for name, grown in parts_grown(found, _SMALLEST_GROWN):
         more = grown - told.get(name, 0)
@@ -349,12 +357,29 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
             if name == "unexplained_blocks":
                 at = _taken(native, more) + _of_objects(found, more, _LEAST_OF_SMALL)
             sentence = f"{what} grown by {format_size(more)}{why}{of}{at}."
-            yield Statement(sentence, more, _PINNED if name in _FREE else _MEMRAY if why else "")
+            remedy = _PINNED if name in _FREE else _MEMRAY if why else ""
+            yield Statement(sentence, more, remedy, is_trace=name in _FREE)
+
+
+def _made_at(row: Part) -> str:
+    found = inside(row, "place")
+    line = size(found, "line")
+    return f", made at {words(found, 'file')}:{line}" if line else ""
 
 
 def _garbage_grown(rows: list[Part]) -> int:
     """Return the growth of all garbage, by which the sentence on its largest row is sorted, too."""
     return sum(size(row, "amount_bytes") for row in rows if words(row, "type") == "garbage")
+
+
+def _is_collected(found: Part) -> bool:
+    """Whether the collector is on and looks at most of the heap: it frees garbage in its turn."""
+    frozen = size(found, "frozen_objects")
+    return found.get("collects") is True and not _is_much_frozen(found, frozen)
+
+
+def _is_much_frozen(found: Part, frozen: int) -> bool:
+    return frozen > 0 and frozen >= size(found, "objects") * _ALARMING_SHARE
 
 
 def _least_of_c_code(found: Part, native: Part | None) -> int:
@@ -390,17 +415,33 @@ def _undivided(found: Part | None, native: Part | None) -> Iterator[Statement]:
 
 def _is_lost(row: Part) -> bool:
     """Whether the objects of a row have references that no object and no call accounts for."""
-    return words(row, "type") in (_NOTHING_REFERS, _HELD)
+    return words(row, "type") in LOST
 
 
 def _native(examination: Examination) -> Iterator[Statement]:
-    """Yield the largest native memory that was not freed; Python's own is reported by owner."""
-    found = part(examination, "native")
+    """Yield the largest native memory that was not freed; Python's own is reported by owner.
+
+    The tracer counts what is younger than itself. If the memory that no object explains has not
+    grown by about as much, it is that of objects, as arrays have it, or as much has been freed.
+    """
+    found, growth = part(examination, "native"), part(examination, "growth")
     most = size(found or {}, "kept_bytes") * _ALARMING_SHARE
+    grown = _unexplained_grown(growth or {})
     rows = [row for row in entries(found, "rows") if words(row, "library") != PYTHON]
     for row in rows[:_FINDINGS]:
-        matters = size(row, "size_bytes") >= max(most, _SMALLEST_GROWN)
-        yield Statement(native_sentence(row), size(row, "size_bytes"), matters=matters)
+        taken = size(row, "size_bytes")
+        is_explained = grown < taken * _ALARMING_SHARE
+        matters = taken >= max(most, _SMALLEST_GROWN) and not is_explained
+        yield Statement(native_sentence(row), taken, matters=matters, is_trace=is_explained)
+
+
+def _unexplained_grown(growth: Part) -> float:
+    """Return by how much the memory that no object explains has grown; infinite if unknown."""
+    if words(growth, "lost") or amount(growth, "c_heap_bytes") < 0 or not entries(growth, "parts"):
+        return float("inf")
+    grown = dict(parts_grown(growth, 0))
+    more = amount(growth, "c_heap_bytes") - amount(growth, "c_heap_before_bytes")
+    return max(more, 0) + sum(grown.get(name, 0) for name in _OF_C_CODE)
 
 
 def _taken(native: Part | None, more: int) -> str:
@@ -470,6 +511,10 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
         least = _least_of_c_code(growth, part(examination, "native"))
         if more < max(least, rss * _ALARMING_SHARE):
             return
+        if waiting := _waiting(growth, more):
+            if more + _free_in_c_heap_grown(growth) >= least:  # else as much was free before
+                yield Statement(waiting, int(more), _MEMRAY)
+            return
         rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
     else:
         more, rate = now, ""
@@ -482,6 +527,27 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
         int(more),
         _MEMRAY,
     )
+
+
+def _waiting(growth: Part, more: float) -> str:
+    """Return the sentence on so much memory of C code that may be that of garbage, else "".
+
+    Objects of C code that wait for the collector keep their memory, as a websocket's compressor or
+    the context of a TLS client: up and down, though nothing leaks.
+    """
+    rows = [row for row in entries(growth, "owners") if words(row, "type") == "garbage"]
+    count = sum(size(row, "objects") - size(row, "objects_before") for row in rows)
+    if not _is_collected(growth) or more > count * _MOST_OF_GARBAGE:
+        return ""
+    return (
+        f"{format_size(int(more))} more of the C heap is not explained by Python objects: it may be"
+        f" that of {words(rows[0], 'name')}, which waits for the collector, or C code's."
+    )
+
+
+def _free_in_c_heap_grown(growth: Part) -> int:
+    grown = dict(parts_grown(growth, float("-inf")))
+    return sum(grown.get(name, 0) for name in _FREE_IN_C_HEAP)
 
 
 def _of_objects(growth: Part, more: float, least: int = _LEAST_OF_OBJECT) -> str:
@@ -507,20 +573,22 @@ def _path(row: Part) -> str:
 
 
 def _collector(examination: Examination) -> Iterator[Statement]:
-    """Yield garbage while the collector is off."""
+    """Yield garbage that has grown, and garbage that no collector will free."""
     growth = part(examination, "growth")
     found = growth or part(examination, "owners") or {}
     rows = [row for row in entries(found, "owners") if words(row, "type") == "garbage"]
     whole = sum(size(row, "kept_bytes") for row in rows)
     frozen = size(found, "frozen_objects")
     target = part(examination, "target") or {}
-    if growth is not None and rows and known(target, "pid"):
+    is_known = known(target, "pid")
+    if growth is not None and rows and (is_known or _is_collected(growth)):
+        most = f"; most is {words(rows[0], 'name')}{_made_at(rows[0])}"
         yield Statement(
             f"{format_size(_garbage_grown(rows))} of what has grown is cyclic garbage, which waits"
-            " for the collector.",
+            f" for the collector{most * _is_collected(growth)}.",
             _garbage_grown(rows),
-            "To see the lines that make it:",
-            f"{_DOCTOR}cycles {size(target, 'pid')}",
+            "To see the lines that make it:" * is_known,
+            f"{_DOCTOR}cycles {size(target, 'pid')}" * is_known,
         )
     if not rows or whole < _SMALLEST_BYTES:
         return
@@ -532,7 +600,7 @@ def _collector(examination: Examination) -> Iterator[Statement]:
             "Switch it on with gc.enable(), or call gc.collect() where the program has time.",
             matters=True,
         )
-    elif frozen and frozen >= size(found, "objects") * _ALARMING_SHARE:
+    elif _is_much_frozen(found, frozen):
         yield Statement(
             f"{objects(frozen)} are frozen, which the collector does not look at: {most}.",
             whole,
