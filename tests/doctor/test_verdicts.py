@@ -94,6 +94,20 @@ class TestGrowth:
         little = {**rows[0], "amount_bytes": 200 << 10, "halfway_bytes": 100 << 10}
         assert grown(little, **found) == []
 
+    @pytest.mark.parametrize("objects", [400, 90_000])
+    def test_much_garbage_in_few_objects_is_told_though_it_has_not_grown(
+        self, objects: int
+    ) -> None:
+        """The collector counts objects: large arrays wait as long as small ones."""
+        row = {"name": "garbage: m.Solver", "type": "garbage", "amount_bytes": -7 * MIB}
+        row |= {"kept_before_bytes": 8 * MIB, "kept_bytes": MIB, "objects": 50}
+        row["objects_before"] = objects
+        cache = {"name": "m.cache", "type": "dict", "amount_bytes": MIB}
+        found = grown(cache, row, collects=True, objects=200_000)
+        assert ["8 MiB of cyclic garbage, 400 objects only" in each for each in found] == (
+            [True, False] if objects == 400 else [False]
+        )
+
     @pytest.mark.parametrize(
         ("free_before", "more", "told"),
         [

@@ -451,6 +451,35 @@ class TestAmounts:
         assert line == "7"
 
     @of_rss
+    def test_much_garbage_is_told_though_the_collector_came(self) -> None:
+        """It will be as much again: what was there at the first look counts, too."""
+        out = run_child(
+            """
+            import gc
+            from cpythonplus import memory
+
+            gc.collect()
+            gc.set_threshold(100_000)
+
+            class Node:
+                pass
+
+            def solve(size):
+                node = Node()
+                node.itself, node.data = node, bytearray(size)
+
+            for _ in range(20):
+                solve(100_000)
+            with memory.growth() as found:
+                gc.collect()
+                solve(100_000)
+            for row in found.result.owners:
+                if row.type == "garbage":
+                    print(row.name, row.kept_before_bytes > 2_000_000, row.amount_bytes < 0)
+            """
+        ).out
+        assert out == "garbage: __main__.Node True True\n"
+
     def test_garbage_classes_count_with_their_base(self) -> None:
         """The metaclass says nothing, and a base that is garbage is another one each time."""
         out = run_child(

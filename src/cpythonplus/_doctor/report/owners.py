@@ -52,7 +52,11 @@ def growth_layout(found: Part, top: int) -> Layout:
     shared = kinds_grown(found, "shared")
     lines += [f"mappings of shared memory: {', '.join(shared)}"] * bool(shared)
     lines += [f"callbacks of atexit: {more}" for more in kinds_grown(found, "exit_callbacks")]
-    rows = [_row(row, seconds, steadiness(found, row)) for row in entries(found, "owners")]
+    rows = [
+        _row(row, seconds, steadiness(found, row))
+        for row in entries(found, "owners")
+        if size(row, "amount_bytes") > 0 or words(row, "type") != "garbage"
+    ]
     named = {words(row, "name") for row in rows}
     tables = [
         f"{owner_name(row)} {signed(size(row, 'amount_bytes'))}"

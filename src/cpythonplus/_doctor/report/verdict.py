@@ -58,6 +58,8 @@ _LEAST_OF_OBJECT: Final = 512
 """Bytes of the C heap for each object of a class that it may belong to."""
 _MOST_OF_GARBAGE: Final = 16 << 10
 """Bytes of the C heap for each object of garbage, of which few are those that have such memory."""
+_HEAVY: Final = 1 << 10
+"""Bytes for each object of garbage that is much in few objects; 100 to 300 are usual."""
 _LEAST_OF_SMALL: Final = 32
 """The same of small blocks of Python's allocator."""
 _WHOLE: Final = ("_thread.", "functools.", "itertools.", "operator.", "weakref.", "types.", "_io.")
@@ -309,7 +311,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
     """Yield the largest growth between two looks, and memory that no object explains."""
     if found is None:
         return
-    rows = entries(found, "owners")
+    rows = [row for row in entries(found, "owners") if not _is_collected_again(row)]
     least, told_slow = _least_grown(found), False
     for number, row in enumerate(rows[:_CAUSES]):
         where = _made_at(row)
@@ -369,7 +371,13 @@ def _made_at(row: Part) -> str:
 
 def _garbage_grown(rows: list[Part]) -> int:
     """Return the growth of all garbage, by which the sentence on its largest row is sorted, too."""
-    return sum(size(row, "amount_bytes") for row in rows if words(row, "type") == "garbage")
+    grown = [row for row in rows if words(row, "type") == "garbage"]
+    return sum(max(size(row, "amount_bytes"), 0) for row in grown)
+
+
+def _is_collected_again(row: Part) -> bool:
+    """Whether a row is garbage of which a collection between the two looks has left no more."""
+    return words(row, "type") == "garbage" and size(row, "amount_bytes") <= 0
 
 
 def _is_collected(found: Part) -> bool:
@@ -535,7 +543,11 @@ def _waiting(growth: Part, more: float) -> str:
     Objects of C code that wait for the collector keep their memory, as a websocket's compressor or
     the context of a TLS client: up and down, though nothing leaks.
     """
-    rows = [row for row in entries(growth, "owners") if words(row, "type") == "garbage"]
+    rows = [
+        row
+        for row in entries(growth, "owners")
+        if words(row, "type") == "garbage" and not _is_collected_again(row)
+    ]
     count = sum(size(row, "objects") - size(row, "objects_before") for row in rows)
     if not _is_collected(growth) or more > count * _MOST_OF_GARBAGE:
         return ""
@@ -582,11 +594,10 @@ def _collector(examination: Examination) -> Iterator[Statement]:
     target = part(examination, "target") or {}
     is_known = known(target, "pid")
     if growth is not None and rows and (is_known or _is_collected(growth)):
-        most = f"; most is {words(rows[0], 'name')}{_made_at(rows[0])}"
+        sentence, more = _garbage_that_waits(growth, rows)
         yield Statement(
-            f"{format_size(_garbage_grown(rows))} of what has grown is cyclic garbage, which waits"
-            f" for the collector{most * _is_collected(growth)}.",
-            _garbage_grown(rows),
+            sentence,
+            more,
             "To see the lines that make it:" * is_known,
             f"{_DOCTOR}cycles {size(target, 'pid')}" * is_known,
         )
@@ -606,6 +617,33 @@ def _collector(examination: Examination) -> Iterator[Statement]:
             whole,
             "Call gc.freeze() once, before the program takes work; gc.unfreeze() undoes it.",
         )
+
+
+def _garbage_that_waits(growth: Part, rows: list[Part]) -> tuple[str, int]:
+    """Return the sentence on garbage, and the bytes that it is about.
+
+    Much in few objects is told though it has not grown: the collector, which counts objects, lets
+    it come again and again.
+    """
+    collected = _is_collected(growth)
+    looks = [
+        (sum(size(row, kept) for row in rows), sum(size(row, count) for row in rows), kept)
+        for kept, count in (("kept_bytes", "objects"), ("kept_before_bytes", "objects_before"))
+    ]
+    whole, count, when = max(looks)
+    largest_row = max(rows, key=lambda row: size(row, when))
+    if collected and whole >= max(_SMALLEST_BYTES, count * _HEAVY):
+        return (
+            f"{format_size(whole)} of cyclic garbage, {objects(count)} only, waited for the"
+            " collector, which counts objects and not bytes; most is"
+            f" {words(largest_row, 'name')}{_made_at(largest_row)}."
+        ), whole
+    most = f"; most is {words(rows[0], 'name')}{_made_at(rows[0])}" if collected else ""
+    more = _garbage_grown(rows)
+    return (
+        f"{format_size(more)} of what has grown is cyclic garbage, which waits for the"
+        f" collector{most}."
+    ), more
 
 
 def _many(examination: Examination) -> Iterator[Statement]:

@@ -10,6 +10,9 @@
 #define DEPTH 8    /* limit of reported steps below an owner */
 #define SPREAD 0.5 /* share of an owner's bytes that has to lie behind these steps */
 
+/* Bytes of one kind that wait for the collector, at either look. */
+#define MUCH_GARBAGE (1 << 20)
+
 struct kind {
     const void *key; /* the code object, or the class */
     PyTypeObject *type;
@@ -252,8 +255,12 @@ plus_together_rows(const struct plus_owners_search *it, enum plus_together_kind 
             kind == PLUS_TOGETHER_HELD && it->mark != NULL && !plus_owners_grow_together(it, row);
         PyCodeObject *code = PyCode_Check(row->of) ? (PyCodeObject *)row->of : NULL;
 
+        /* Told even if a collection came in between: it will be as much again. */
+        bool waits = kind == PLUS_TOGETHER_UNREACHED &&
+                     ((int64_t)row->bytes >= MUCH_GARBAGE || then >= MUCH_GARBAGE);
+
         if ((row->count < PLUS_MANY && kind == PLUS_TOGETHER_FRAMES) || grown_alone ||
-            ((int64_t)row->bytes - then < it->least && !many)) {
+            ((int64_t)row->bytes - then < it->least && !many && !waits)) {
             continue;
         }
         PyObject *name = code != NULL ? plus_plain_text(code->co_qualname)
