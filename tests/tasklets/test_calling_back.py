@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tests.collecting import COLLECTING, RELEASING
-from tests.support import SANITIZED
+from tests.support import SANITIZED, run_child
 from tests.tasklets.test_crashes import lines
 
 
@@ -455,3 +455,37 @@ run()
 print(len(log), any(log))
 """
         ) == ["65 False"]
+
+
+def test_a_finalizer_sets_a_variable_while_the_context_is_copied() -> None:
+    # 3.11 collects within the copy of the context, and has no reference to what it copies.
+    run_child(
+        """
+        import contextvars, gc
+        from cpythonplus.tasklets import run, tasklet
+
+        var = contextvars.ContextVar("var")
+
+        class Circular:
+            def __init__(self):
+                self.me = self
+            def __del__(self):
+                var.set("finalizer")
+
+        seen = []
+        gc.disable()
+        gc.set_threshold(1)
+        contexts = [contextvars.copy_context() for _ in range(300)]  # more than are used again
+        for number in range(300):
+            var.set(number)
+            made = tasklet(lambda: seen.append(var.get()))
+            Circular()
+            gc.enable()
+            made.setup()
+            gc.disable()
+        gc.set_threshold(700, 10, 10)
+        run()
+        assert len(seen) == 300
+        assert all(each in (number, "finalizer") for number, each in enumerate(seen)), seen
+        """
+    )

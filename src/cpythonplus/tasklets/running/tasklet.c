@@ -59,12 +59,19 @@ has_own_context(const struct plus_tasklet *task)
     return task->own_context && task->fiber.state.context != NULL;
 }
 
-/* Copies the context of the running code; NULL if it has none.  On 3.11 a collection may run code.  Returns -1 without
- * memory. */
+/* Copies the context of the running code; NULL if it has none.  Returns -1 without memory.
+ *
+ * On 3.11 the new context may start a collection.  A finaliser that then sets a context variable frees the variables
+ * that the interpreter is about to copy, of which it has no reference. */
 static int
 copy_context(PyObject **context)
 {
+    int collects = PyGC_Disable();
+
     *context = PyThreadState_Get()->context != NULL ? PyContext_CopyCurrent() : NULL;
+    if (collects) {
+        PyGC_Enable();
+    }
     return *context == NULL && PyErr_Occurred() ? -1 : 0;
 }
 
