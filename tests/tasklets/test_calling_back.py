@@ -95,7 +95,8 @@ print(len(tasks))
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="collections run between instructions")
 class TestCollections:
-    def test_while_a_tasklet_is_set_up(self) -> None:
+    def test_none_while_a_tasklet_is_set_up(self) -> None:
+        """The context is copied, which is an allocation; a finalizer could change it meanwhile."""
         assert lines(
             COLLECTING
             + """
@@ -111,7 +112,7 @@ while_collecting(lambda: task(1), prepare)
 run()
 print(99 in seen, getruncount(), *sorted(refused))
 """
-        ) == ["True 1 tasklet is alive"]
+        ) == ["False 1"]
 
     def test_while_a_time_is_over(self) -> None:
         """What another tasklet has given meanwhile is not lost: the exception comes later."""
