@@ -24,35 +24,36 @@ def main(function):
 exec(compile({source!r}, "program", "exec"))
 print(json.dumps([each.as_json() for each in gil.stalls()]))
 """
-# Each blocks in the line that is marked, for 0.4 s or more, in the function `blocks`.
+# Each blocks in the line that is marked, in the function `blocks`: for long, since a busy machine
+# may keep the thread that looks from looking.
 PLANTED = {
     "time.sleep in a coroutine": """async def blocks():
     await asyncio.sleep(0)
-    time.sleep(0.4)  #!
+    time.sleep(2)  #!
 main(blocks)
 """,
     "a call further inside": """def inner():
-    select.select([], [], [], 0.4)  #!
+    select.select([], [], [], 2)  #!
 async def blocks():
     inner()
 main(blocks)
 """,
     "a callback": """def blocks():
-    time.sleep(0.4)  #!
+    time.sleep(2)  #!
 async def calls():
     asyncio.get_running_loop().call_soon(blocks)
     await asyncio.sleep(0.02)
 main(calls)
 """,
     "a callback after a time": """def blocks():
-    time.sleep(0.4)  #!
+    time.sleep(2)  #!
 async def calls():
     asyncio.get_running_loop().call_later(0.01, blocks)
     await asyncio.sleep(0.02)
 main(calls)
 """,
     "another task": """async def blocks():
-    subprocess.run(["sleep", "0.4"])  #!
+    subprocess.run(["sleep", "2"])  #!
 async def calls():
     task = asyncio.create_task(blocks())
     await task
@@ -62,7 +63,7 @@ main(calls)
 def has():
     with lock:
         ready.set()
-        time.sleep(0.4)
+        time.sleep(2)
 ready = threading.Event()
 async def blocks():
     threading.Thread(target=has).start()
@@ -72,14 +73,14 @@ async def blocks():
 main(blocks)
 """,
     "Python code": """def compute():
-    end = time.monotonic() + 0.4
+    end = time.monotonic() + 2
     while time.monotonic() < end: pass  #!
 async def blocks():
     compute()
 main(blocks)
 """,
     "a loop of another thread": """async def blocks():
-    time.sleep(0.4)  #!
+    time.sleep(2)  #!
 thread = threading.Thread(target=main, args=(blocks,), name="loop")
 thread.start()
 thread.join()

@@ -9,13 +9,11 @@ user.
 """
 
 import os
-import platform
-import socket
 import stat
 import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 from cpythonplus._base.proc import children, mapping_fields, read_bytes, stat_fields
@@ -97,7 +95,7 @@ class _Kernel:
     """The processes as the kernel tells of them; each table is read at most once."""
 
     def __init__(self) -> None:
-        self._calls = _CALLS.get(platform.machine(), {})
+        self._calls = _CALLS.get(os.uname().machine, {})
         self._holders: dict[str, dict[int, int]] | None = None
         self._mappers: dict[tuple[str, int], set[int]] | None = None
         self._peers: dict[str, str] | None = None
@@ -270,12 +268,15 @@ _HEAD, _REQUEST, _ANSWER = (
 
 def _unix_peers() -> dict[str, str]:
     """Return the other end of each connected Unix socket, both as links in /proc/PID/fd."""
+    # Not the module over it: programs without sockets do without that.
+    import _socket as socket
+
     found: dict[str, str] = {}
     request = _REQUEST.pack(socket.AF_UNIX, 0, 0, 0xFFFF_FFFF, 0, _SHOW_PEER, 0, 0)
     size = _HEAD.size + len(request)
     with (
         suppress(OSError),
-        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG) as kernel,
+        closing(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_SOCK_DIAG)) as kernel,
     ):
         kernel.send(_HEAD.pack(size, _SOCK_DIAG_BY_FAMILY, _REQUEST_AND_DUMP, 1, 0) + request)
         while True:

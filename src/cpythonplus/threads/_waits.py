@@ -10,8 +10,6 @@ the joined thread, and for a queue, a condition or an event all other threads. A
 known to wait may run, so a slow program is never called deadlocked.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -25,10 +23,7 @@ from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.modules import imported
 from cpythonplus._base.stacks import outwards
 from cpythonplus.gil._control import free_threaded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from cpythonplus.threads._processes import Beside
+from cpythonplus.threads._processes import Beside, beside
 
 conditions: set[type] = {_native.Condition}
 """Types whose `with` holds their `_lock`; the tasklets' is added when it is looked for."""
@@ -168,8 +163,6 @@ def _others(found: Waits) -> Beside | None:
     numbers = {ident: getattr(threads.get(ident), "_native_id", None) for ident in left}
     if not numbers or None in numbers.values():
         return None
-    from cpythonplus.threads._processes import beside  # few programs need it, and it needs socket
-
     return beside({ident: number for ident, number in numbers.items() if number is not None})
 
 
