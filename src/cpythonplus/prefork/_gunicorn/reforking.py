@@ -660,7 +660,8 @@ class Reforking:
             self._before = None if each is self._before else self._before
             if each is self._root:
                 self._root = None
-                server.log.warning("process %d, which loaded the application, %s", each.pid, how)
+                text = "process %d, which loaded the application, has ended%s"
+                server.log.warning(text, each.pid, how.removeprefix("has ended"))
         loader = self._loader
         if loader is not None and reap(loader.pid) is not None:
             loader.ready = False
