@@ -27,7 +27,7 @@ from cpythonplus.memory._owners.spelling import place_of, spelled
 from examples.leaks import judge
 from tests.damage import damaged
 from tests.memory.grown import grown, of_rss
-from tests.support import PYMALLOC, child_environment, run_child
+from tests.support import FREE_THREADED, PYMALLOC, child_environment, run_child
 
 SESSIONS: dict[str, list[int]] = {}
 MANY = 4000
@@ -1796,3 +1796,21 @@ def test_the_page_has_the_results_of_the_test_bed() -> None:
 def test_the_test_bed(name: str) -> None:
     source = judge.HERE / f"{name}.py"
     assert judge.judged(source, 1.0)["verdict"] == ("quiet" if name == "control" else "named")
+
+
+@of_rss
+def test_the_container_of_a_native_queue_has_its_name() -> None:
+    out = run_child(
+        """
+        import queue
+        from cpythonplus import memory, threads
+
+        threads.patch()
+        jobs = queue.Queue()
+        with memory.growth() as found:
+            for number in range(5000):
+                jobs.put({"job": number})
+        print(found.result.owners[0].name)
+        """
+    ).out
+    assert out == ("__main__.jobs\n" if FREE_THREADED else "__main__.jobs.queue\n")

@@ -232,6 +232,7 @@ set_maxsize(PyObject *op, PyObject *value, void *closure)
 
 PLUS_GETS(get_maxsize, plus_field_get(self, &queue_of(self)->maxsize))
 
+#ifdef Py_GIL_DISABLED
 static PyObject *
 get_container(PyObject *op, void *closure)
 {
@@ -248,6 +249,7 @@ set_container(PyObject *op, PyObject *value, void *closure)
 {
     return plus_store_set(queue_of(op), Py_XNewRef(value));
 }
+#endif
 
 static const struct plus_signature init_signature = PLUS_SIGNATURE("Queue", 0, "maxsize");
 
@@ -374,6 +376,10 @@ static PyMemberDef queue_members[] = {
     {"not_full", Py_T_OBJECT_EX, offsetof(plus_queue_object, not_full), Py_READONLY, NULL},
     {"all_tasks_done", Py_T_OBJECT_EX, offsetof(plus_queue_object, all_tasks_done), Py_READONLY,
      NULL},
+#ifndef Py_GIL_DISABLED
+    /* Not a getset: memory.growth() names what a queue keeps by its members. */
+    {"queue", Py_T_OBJECT_EX, offsetof(plus_queue_object, queue), 0, NULL},
+#endif
     {"unfinished_tasks", Py_T_PYSSIZET, offsetof(plus_queue_object, unfinished), 0, NULL},
     {"is_shutdown", Py_T_BOOL, offsetof(plus_queue_object, is_shutdown), 0, NULL},
     {NULL, 0, 0, 0, NULL},
@@ -381,7 +387,9 @@ static PyMemberDef queue_members[] = {
 
 static PyGetSetDef queue_getset[] = {
     {"maxsize", get_maxsize, set_maxsize, NULL, NULL},
+#ifdef Py_GIL_DISABLED
     {"queue", get_container, set_container, NULL, NULL},
+#endif
     PLUS_STANDARD_GETSET,
     {NULL, NULL, NULL, NULL, NULL},
 };
