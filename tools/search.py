@@ -155,7 +155,7 @@ class Line:
         self.name, self.visit = name, spec["seed"]
         self.random = random.Random(f"{spec['seed']} {self.kind} {self.room} {name}")
         self.codes = {each: pieces(code) for each, code in spec["lines"].items()}
-        left_out = () if self.kind == "tracing" else STARTS
+        left_out: tuple[str, ...] = () if self.kind == "tracing" else STARTS
         if self.kind == "collect" and sys.version_info < (3, 12):
             left_out = (*STARTS, *TRACING_BEGINS)
         self.mix = [
