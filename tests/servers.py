@@ -48,7 +48,7 @@ def until(what: str, found: Callable[[], T | None], *, timeout_s: float = PATIEN
 def free_port() -> int:
     """Return a port of loopback that was free a moment ago, for programs that take no socket.
 
-    Where there is room it is below those that the kernel gives to sockets without one: tests beside
+    It is below those that the kernel gives to sockets without one, if there is room: tests beside
     this one make thousands of connections, and one would take it before the program does.
     """
     first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])

@@ -494,7 +494,7 @@ def test_ports_that_are_shared_are_only_the_workers(tmp_path: Path) -> None:
 
 
 def descriptors(server: Server) -> dict[int, str]:
-    """What the master has open, by number."""
+    """Return what the master has open, by number."""
     found = {}
     for each in Path(f"/proc/{server.process.pid}/fd").iterdir():
         with suppress(FileNotFoundError):  # it has been closed meanwhile
@@ -560,7 +560,7 @@ def test_a_mold_that_cannot_fork_for_a_while_stays(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_gone_is_no_reason_to_give_the_mold_up(tmp_path: Path) -> None:
-    """Of the master's own: a mold that it asks next would be given up for it, too."""
+    """The master's own folder is gone: a mold that it asks next would be given up for it, too."""
     folder = tmp_path / "beats"
     folder.mkdir()
     files = version(tmp_path, "NUMBER = '1'")

@@ -34,6 +34,22 @@ class Crowd:
         for thread in self.threads:
             thread.join()
         assert self.out == len(self.threads)
+
+def wake_beside(size, wait, look, rounds, is_right):
+    # On a busy machine the kernel may keep one of them away: not in each round.
+    global event, crowd, seen
+    for _ in range(rounds):
+        event = threading.Event()
+        crowd = Crowd(size, wait)
+        until(lambda: len(event._cond._waiters) == size)
+        seen = set()
+        beside = threading.Thread(target=look)
+        beside.start()
+        event.set()
+        crowd.join()
+        beside.join()
+        if is_right():
+            break
 """
 
 ALL_COME = (
@@ -101,20 +117,8 @@ def look():
         time.sleep(0.0005)
         seen.add(crowd.out)
 
-# On a busy machine the kernel may keep the observer away: not each time.
-for _ in range(10):
-    event = threading.Event()
-    crowd = Crowd(400, wait)
-    until(lambda: len(event._cond._waiters) == 400)
-    # Another one than the main thread: that has computed at its start and goes after lighter ones.
-    seen = set()
-    observer = threading.Thread(target=look)
-    observer.start()
-    event.set()
-    crowd.join()
-    observer.join()
-    if len(seen) > 20:
-        break
+# Another one than the main thread: that has computed at its start and goes after lighter ones.
+wake_beside(400, wait, look, 10, lambda: len(seen) > 20)
 # Were they all in the queue for the GIL, the observer would come once or twice.
 assert len(seen) > 20, sorted(seen)
 """
@@ -132,19 +136,7 @@ def compute_on():
     while crowd.out < 60:
         seen.add(crowd.out)
 
-# On a busy machine the kernel may let the job go on before each: not each time.
-for _ in range(30):
-    event = threading.Event()
-    crowd = Crowd(60, lambda i: event.wait())
-    until(lambda: len(event._cond._waiters) == 60)
-    seen = set()
-    job = threading.Thread(target=compute_on)
-    job.start()
-    event.set()
-    crowd.join()
-    job.join()
-    if len(seen) < 15:
-        break
+wake_beside(60, lambda i: event.wait(), compute_on, 30, lambda: len(seen) < 15)
 # The interpreter lets the job go on after each time that it is asked: were two of the crowd there
 # at a time, that would be thirty times.
 assert len(seen) < 15, sorted(seen)
