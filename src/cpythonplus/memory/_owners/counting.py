@@ -6,7 +6,7 @@ import re
 import sys
 from _socket import AF_INET, AF_INET6, inet_ntop  # socket itself makes 900 objects
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Final
 
@@ -14,7 +14,7 @@ from cpythonplus._base.modules import imported
 from cpythonplus._base.proc import read_bytes
 
 # Not pathlib: it interns each part of a path, and each descriptor's number would be a new one.
-# ruff: noqa: PTH115
+# ruff: noqa: PTH115, PTH123
 
 _PROC: Final = "/proc/self"
 _SHARED: Final = "/dev/shm"  # noqa: S108  # a name
@@ -22,8 +22,6 @@ _RANDOM: Final = re.compile(r"[0-9A-Za-z]*\d[0-9A-Za-z]*|(?<=mp-)\w+|(?<=_)[a-f]
 """The random parts of names: numbers, and the characters that multiprocessing draws."""
 _DELETED: Final = " (deleted)"
 _MOST_MAPS: Final = 16 << 20
-_MOST_SOCKETS: Final = 4 << 20
-"""Bytes of a table of the kernel's that are read."""
 _LISTENS: Final = "0A"
 _MAPPED: Final = bytes(10) + b"\xff\xff"
 """The first bytes of an IPv4 address in IPv6."""
@@ -38,28 +36,30 @@ def entries(folder: str) -> int:
 def descriptor_kinds() -> dict[str, int]:
     """Return the numbers of the process's descriptors by kind: `epoll`, `pipe`, `files in /tmp`."""
     counts: Counter[str] = Counter()
-    peers: dict[str, str] | None = None
+    sockets = []
     with os.scandir(f"{_PROC}/fd") as found:
         names = [each.name for each in found]
     for name in names:
         with suppress(OSError):  # closed meanwhile
             target = os.readlink(f"{_PROC}/fd/{name}")
-            if target.startswith("socket:") and peers is None:
-                peers = _peers()
-            counts[_kind(target, peers or {})] += 1
+            if target.startswith("socket:"):
+                sockets.append(target.partition(":")[2].strip("[]"))
+            else:
+                counts[_kind(target)] += 1
+    if sockets:
+        peers = _peers({*sockets})
+        counts.update(peers.get(inode, "socket") for inode in sockets)
     return dict(counts)
 
 
-def _kind(target: str, peers: Mapping[str, str]) -> str:
+def _kind(target: str) -> str:
     sort, _, rest = target.partition(":")
     if target.startswith("/"):
         folder = target.rpartition("/")[0]
         if target.startswith("/memfd:"):
             return "memfd"
         return _shared(target) if folder == _SHARED else f"files in {folder or '/'}"
-    if sort == "anon_inode":
-        return rest.strip("[]").replace("eventpoll", "epoll")
-    return peers.get(rest.strip("[]"), sort) if sort == "socket" else sort
+    return rest.strip("[]").replace("eventpoll", "epoll") if sort == "anon_inode" else sort
 
 
 def _shared(file: str) -> str:
@@ -77,18 +77,20 @@ def shared_mappings() -> dict[str, int]:
     return dict(counts)
 
 
-def _peers() -> dict[str, str]:
-    """Return the peers of sockets by inode."""
-    found, ends = {}, {}
-    for table in ("tcp", "tcp6", "unix"):
-        with suppress(OSError):
-            text = os.fsdecode(read_bytes(f"{_PROC}/net/{table}", _MOST_SOCKETS))
-            for line in text.splitlines()[1:]:
-                words = line.split()
-                if table == "unix" and len(words) > 6:  # noqa: PLR2004
-                    found[words[6]] = "unix socket"
-                elif table != "unix" and len(words) > 9:  # noqa: PLR2004
-                    ends[words[9]] = words[1].rpartition(":")[2], words[2], words[3]
+def _peers(inodes: AbstractSet[str]) -> dict[str, str]:
+    """Return the peers of sockets by inode.
+
+    The kernel writes a table in pieces: other connections that begin or end meanwhile may hide a
+    socket from one reading.
+    """
+    found: dict[str, str] = {}
+    ends: dict[str, tuple[str, str, str]] = {}
+    for _ in range(2):
+        for table in ("tcp", "tcp6", "unix"):
+            with suppress(OSError):
+                _read_table(table, inodes, found, ends)
+        if inodes <= found.keys() | ends.keys():
+            break
     listening = {port for port, _, state in ends.values() if state == _LISTENS}
     for inode, (port, remote, state) in ends.items():
         if state == _LISTENS:
@@ -98,6 +100,25 @@ def _peers() -> dict[str, str]:
         else:
             found[inode] = _peer(remote)
     return found
+
+
+def _read_table(
+    table: str,
+    inodes: AbstractSet[str],
+    found: dict[str, str],
+    ends: dict[str, tuple[str, str, str]],
+) -> None:
+    """Add what a table says of these sockets, and of all that listen: port, peer and state."""
+    path = f"{_PROC}/net/{table}"
+    with open(path, encoding="utf-8", errors="replace") as lines:
+        next(lines, None)
+        for line in lines:
+            words = line.split()
+            if table == "unix":
+                if len(words) > 6 and words[6] in inodes:  # noqa: PLR2004
+                    found[words[6]] = "unix socket"
+            elif len(words) > 9 and (words[9] in inodes or words[3] == _LISTENS):  # noqa: PLR2004
+                ends[words[9]] = words[1].rpartition(":")[2], words[2], words[3]
 
 
 def _peer(remote: str) -> str:
