@@ -1,5 +1,6 @@
 /* The one extension module: tables and the order of initialisation, nothing else. */
 #include "_base/compat.h"
+#include "_base/stacks.h"
 #include "_base/unseen.h"
 #include "_compact/binding.h"
 #include "_compact/state.h"
@@ -21,7 +22,8 @@ native_exec(PyObject *module)
                         " of CPython, which this is not: build it with this interpreter");
         return -1;
     }
-    if (PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
+    if (PyModule_AddFunctions(module, plus_stacks_methods) < 0 ||
+        PyModule_AddFunctions(module, plus_unseen_methods) < 0 || plus_interp_exec(module) < 0 ||
         PyModule_AddFunctions(module, plus_gil_methods) < 0 ||
         PyModule_AddFunctions(module, plus_stalls_methods) < 0 ||
         PyModule_AddFunctions(module, plus_memory_methods) < 0 ||

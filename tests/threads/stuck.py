@@ -636,6 +636,33 @@ SLOW.update(
     for each in threads:
         each.join()
     """,
+        "modules that import each other, in two threads": """
+    import importlib.abc, importlib.machinery
+    class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+        def find_spec(self, name, path, target=None):
+            if name.startswith(("one_", "two_")):
+                return importlib.machinery.ModuleSpec(name, self)
+        def exec_module(self, module):
+            both.wait()
+            which, number = module.__name__.split("_")
+            __import__(("two_" if which == "one" else "one_") + number)
+    sys.meta_path.insert(0, Finder())
+    for number in range(300):
+        both = Barrier(2)
+        names = (f"one_{number}", f"two_{number}")
+        threads = [Thread(target=__import__, args=(name,)) for name in names]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+    """,
+        "imports of many modules": """
+    import subprocess
+    for _ in range(30):
+        for name in ("traceback", "logging", "json", "json.decoder", "json.scanner", "string"):
+            sys.modules.pop(name, None)
+            __import__(name)
+    """,
         "many threads on one lock": """
     lock = Lock()
     def worker():

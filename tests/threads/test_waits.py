@@ -88,6 +88,28 @@ def test_a_slow_program_is_not_called_deadlocked(name: str) -> None:
     run_child(LOOKING.format(look=NONE, source=SLOW[name]))
 
 
+# The import system has given it the lock; it is about to wait; nobody has the lock any more.
+@pytest.mark.parametrize("owner", ["own", "own + 1", "None"])
+def test_a_thread_on_its_way_to_an_import_does_not_wait(owner: str) -> None:
+    run_child(
+        f"""
+        import _thread, sys
+        from cpythonplus.threads import _waits
+        own = _thread.get_ident()
+        class _ModuleLock:  # as importlib's
+            owner, name, lock = {owner}, "it", _thread.allocate_lock()
+            def acquire(self, about_to_wait):
+                if about_to_wait:
+                    with self.lock:
+                        return _waits._imported(own, [sys._getframe()])
+                return _waits._imported(own, [sys._getframe()])
+        assert _ModuleLock().acquire({owner!r} == "own + 1") is None
+        _ModuleLock.owner = own + 1
+        assert _ModuleLock().acquire(False).owners == (own + 1,)
+        """
+    )
+
+
 CHILDREN = """\
 import multiprocessing, subprocess, sys, threading, time
 def waits_of_subprocess(child):

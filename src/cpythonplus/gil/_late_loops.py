@@ -14,7 +14,7 @@ from typing import Any
 
 from cpythonplus._base.data import Place, place_of
 from cpythonplus._base.replacing import when_loaded
-from cpythonplus._base.stacks import outwards
+from cpythonplus._base.stacks import frames_of_threads, outwards, variables_of
 from cpythonplus.gil._background import Background
 from cpythonplus.gil._stalls import Stall, note, thread_names
 
@@ -64,7 +64,7 @@ class LateLoops:
         """Look for loops that run, as those in C; begin to ask them, or end if there is none."""
         if "asyncio.base_events" not in sys.modules:
             return
-        for ident, frame in sys._current_frames().items():  # noqa: SLF001
+        for ident, frame in frames_of_threads().items():
             loop = _loop_of(frame)
             known = self._loops.get(ident)
             if loop is not None and (known is None or known.loop is not loop):
@@ -89,8 +89,9 @@ class LateLoops:
         before_ns, self._looked_ns = self._looked_ns, monotonic_ns()
         # This thread did not get the GIL in time: what the frames show now did not keep it.
         in_time = self._looked_ns - before_ns < 2 * self._turn_ns
-        frames = sys._current_frames()  # noqa: SLF001
-        for ident, each in [*self._loops.items()]:
+        frames = frames_of_threads()
+        for ident in [*self._loops]:  # the pairs would allocate: see stacks.frames_of_threads()
+            each = self._loops[ident]
             if ident not in frames or not each.look(frames[ident], in_time=in_time):
                 self._loops.pop(ident).forget()
 
@@ -159,9 +160,9 @@ def _loop_of(frame: FrameType) -> Any:  # noqa: ANN401
     """Return the loop that this thread runs, or None; loops in C are found by their Runner."""
     for each in outwards(frame):
         if _is(each, _RUN_FOREVER):
-            return each.f_locals.get("self")
+            return variables_of(each).get("self")
         if _is(each, _RUNNER):
-            return getattr(each.f_locals.get("self"), "_loop", None)
+            return getattr(variables_of(each).get("self"), "_loop", None)
     return None
 
 

@@ -1,12 +1,12 @@
 """Stalls: which line kept the GIL or a lock for long while others waited."""
 
-import sys
 from collections import deque
 from dataclasses import dataclass
 from time import time_ns
 
 from cpythonplus import _native
 from cpythonplus._base.data import Data, Place
+from cpythonplus._base.stacks import known_threads
 from cpythonplus._base.text.sizes import duration
 
 _KEPT = 1000
@@ -131,11 +131,8 @@ def thread_names() -> dict[int, str]:
 
     The ident of a thread that has ended may be another one's by now.
     """
-    active: object = getattr(sys.modules.get("threading"), "_active", None)
-    if not isinstance(active, dict):
-        return {}
     found = [
         (getattr(each, "_native_id", 0), getattr(each, "_name", None))
-        for each in active.copy().values()
+        for each in known_threads().values()
     ]
     return {number: name for number, name in found if isinstance(name, str)}

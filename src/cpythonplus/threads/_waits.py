@@ -21,13 +21,14 @@ from cpythonplus import _native
 from cpythonplus._base.data import Data, Place, place_of
 from cpythonplus._base.errors import UnsupportedPlatform
 from cpythonplus._base.modules import imported
-from cpythonplus._base.stacks import outwards
+from cpythonplus._base.stacks import frames_of_threads, known_threads, outwards, variables_of
 from cpythonplus.gil._control import free_threaded
 from cpythonplus.threads._processes import Beside, beside
 
 conditions: set[type] = {_native.Condition}
 """Types whose `with` holds their `_lock`; the tasklets' is added when it is looked for."""
 _THREADS_OF_OURS = "cpythonplus "  # how their names begin
+_IMPORT = "import of "
 _LIBRARY = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  # pathlib would weigh 2 MB
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep  # noqa: PTH120
 
@@ -174,11 +175,11 @@ def _look(beside_it: Beside | None) -> Waits:
     own = _native_ident()
     threads = known_threads()
     names = {ident: name_of(each) for ident, each in threads.items()}
-    frames = sys._current_frames()  # noqa: SLF001
+    frames = frames_of_threads()
     # A thread that has no frame yet, or is a library's, may end any wait.
     others = _native.threads_count_states() > len(frames)
     stacks = {
-        ident: [*outwards(frame)]
+        ident: outwards(frame)
         for ident, frame in frames.items()
         if (ident != own or ident in names)
         and not names.get(ident, "").startswith(_THREADS_OF_OURS)
@@ -241,7 +242,7 @@ def _found(
             )
     for ident, frames in stacks.items():
         # The lock that they wait for is a signal, and has no owner.
-        other = _joined(frames, threads, stacks) or _imported(frames) or _of_child(frames)
+        other = _joined(frames, threads, stacks) or _imported(ident, frames) or _of_child(frames)
         if other is not None:
             other.waited_ns = found[ident].waited_ns if ident in found else None
             found[ident] = other
@@ -263,7 +264,7 @@ def _joined(
         return None
     for frame in frames[:2]:
         if frame.f_code is _code(getattr(threading.Thread, "join", None)):
-            values = frame.f_locals
+            values = variables_of(frame)
             thread, timed = values.get("self"), values.get("timeout") is not None
             joined = (*(ident for ident, each in threads.items() if each is thread),)
             return _Found("thread", "join", None, timed, joined) if joined else None
@@ -278,18 +279,19 @@ def _joined(
     return None
 
 
-def _imported(frames: list[FrameType]) -> _Found | None:
+def _imported(ident: int, frames: list[FrameType]) -> _Found | None:
     """Return the wait for a module that another thread imports."""
     frame = frames[0]
     if frame.f_code.co_qualname != "_ModuleLock.acquire":
         return None
-    lock = frame.f_locals.get("self")
+    lock = variables_of(frame).get("self")
     owner, name = getattr(lock, "owner", None), getattr(lock, "name", "?")
-    if owner is None:  # it was released, and this thread has not run since
-        return None
     if type(owner) is tuple:  # a tasklet, and first its thread: tasklets/_importing.py
         owner = owner[0]
-    return _Found(f"import of {name}", "acquire", None, timed=False, owners=(owner,))
+    # It was released, or this thread has just taken it, or is about to wait: it is on its way.
+    if owner is None or owner == ident or _holding([frame], getattr(lock, "lock", None)):
+        return None
+    return _Found(f"{_IMPORT}{name}", "acquire", None, timed=False, owners=(owner,))
 
 
 def _of_child(frames: list[FrameType]) -> _Found | None:
@@ -297,7 +299,7 @@ def _of_child(frames: list[FrameType]) -> _Found | None:
     for frame in frames[:3]:
         code = frame.f_code
         if code.co_qualname == "Popen.wait" and code.co_filename.startswith(_LIBRARY):
-            values = frame.f_locals
+            values = variables_of(frame)
             pid = getattr(values.get("self"), "__dict__", {}).get("pid")
             timed = values.get("timeout") is not None
             return _Found(f"process {pid}", "join", None, timed, owners=(), outside=True)
@@ -449,7 +451,11 @@ def _stuck(
     others: somebody who is not among the threads may end a wait that has no owner; for example, a
     signal handler of the program may do so in the main thread.
     """
-    stuck = {ident: each for ident, each in found.items() if not (each.timed or each.outside)}
+    stuck = {
+        ident: each
+        for ident, each in found.items()
+        if not (each.timed or each.outside or _is_broken(each, ident, found))
+    }
     all_of_them = {*everybody}
     while True:
         free = [
@@ -461,6 +467,20 @@ def _stuck(
             return stuck
         for ident in free:
             del stuck[ident]
+
+
+def _is_broken(each: _Found, ident: int, found: dict[int, _Found]) -> bool:
+    """Whether it is in a cycle of imports: the import system sees it, and lets one go on."""
+    for _ in found:
+        if not (isinstance(each.what, str) and each.what.startswith(_IMPORT)):
+            return False
+        owner = each.owners[0]
+        if owner == ident:
+            return True
+        if owner not in found:
+            return False
+        each = found[owner]
+    return False
 
 
 def _cannot_end(
@@ -582,12 +602,6 @@ def _native_ident() -> int:
     import _thread
 
     return _thread.get_ident()
-
-
-def known_threads() -> dict[int, object]:
-    """Return the threads that `threading` knows, without waiting for a lock of it."""
-    active: object = getattr(imported("threading"), "_active", None)
-    return active.copy() if isinstance(active, dict) else {}
 
 
 def name_of(thread: object) -> str:

@@ -13,8 +13,8 @@ from types import CodeType, CoroutineType
 
 from cpythonplus._base.data import plain
 from cpythonplus._base.errors import UnsupportedPlatform
-from cpythonplus._base.modules import imported
 from cpythonplus._base.proc import resident_bytes
+from cpythonplus._base.stacks import frames_of_threads, known_threads
 from cpythonplus._doctor.agent.finding import children_of, command_of, started_s
 from cpythonplus._doctor.questions import EXAMINATIONS, asked, taken
 from cpythonplus._interp import losses
@@ -53,11 +53,10 @@ def exceptions() -> Json:
 
 def threads() -> Json:
     """Return the Python threads, each with the line that it executes."""
-    threading = imported("threading")
-    known: dict[int, object] = {} if threading is None else {**threading._active}  # noqa: SLF001
+    known = known_threads()
     own = import_module("_thread").get_ident()
     rows: list[Json] = []
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001
+    for ident, frame in frames_of_threads().items():
         if ident == own and ident not in known:
             continue  # the agent's thread
         code = frame.f_code

@@ -10,10 +10,11 @@ import os
 import sys
 import time
 from _thread import get_ident
-from types import CodeType, FrameType
+from types import CodeType
 
 from cpythonplus import _native
 from cpythonplus._base.modules import imported
+from cpythonplus._base.stacks import frames_of_threads, known_threads, outwards
 from cpythonplus._doctor.agent.examining import thread_name
 
 Json = dict[str, object]
@@ -33,11 +34,10 @@ def top() -> Json:
     waits, [ns, waits of at most so many ns, ...]]. stalls: those of the last minute, by their line.
     """
     own = get_ident()
-    threading = imported("threading")
-    known = {} if threading is None else threading._active  # noqa: SLF001
+    known = known_threads()
     numbers: dict[CodeType, int] = {}
     rows: list[tuple[object, ...]] = []
-    for ident, frame in sys._current_frames().items():  # noqa: SLF001
+    for ident, frame in frames_of_threads().items():
         if ident == own and ident not in known:
             continue  # the agent's thread
         number = numbers.setdefault(frame.f_code, len(numbers))
@@ -78,16 +78,13 @@ def _stalls() -> list[Json]:
 
 def stack(ident: str) -> Json:
     """Return the stack of a thread, innermost first; LookupError if there is no such thread."""
-    frame: FrameType | None = sys._current_frames().get(int(ident))  # noqa: SLF001
+    frame = frames_of_threads().get(int(ident))
     if frame is None:
         raise LookupError(f"there is no thread {ident}")
     rows: list[Json] = []
-    while frame is not None and len(rows) < _DEEPEST:
-        code = frame.f_code
-        rows.append(
-            {"function": code.co_qualname, "file": code.co_filename, "line": frame.f_lineno}
-        )
-        frame = frame.f_back
+    for each in outwards(frame)[:_DEEPEST]:
+        code = each.f_code
+        rows.append({"function": code.co_qualname, "file": code.co_filename, "line": each.f_lineno})
     return {"stack": rows}
 
 

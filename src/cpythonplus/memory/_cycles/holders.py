@@ -12,6 +12,7 @@ from types import CellType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from cpythonplus import _native
+from cpythonplus._base.stacks import frames_of_threads, outwards, without_collection
 from cpythonplus.memory._cycles.edges import frame_of, is_running
 from cpythonplus.memory._cycles.keys import key_text
 from cpythonplus.memory._cycles.looking import (
@@ -99,7 +100,7 @@ def find_holders(
 
 def _handlers() -> Iterator[tuple[int, str]]:
     """Yield the exceptions that threads handle just now, by identity, and their places."""
-    for current in list(sys._current_exceptions().values()):  # noqa: SLF001  # as above
+    for current in list(without_collection(sys._current_exceptions).values()):  # noqa: SLF001
         error: Any = current
         if sys.version_info < (3, 12):
             error = error[1]
@@ -110,14 +111,12 @@ def _handlers() -> Iterator[tuple[int, str]]:
 
 def _running_variables() -> Iterator[tuple[object, tuple[str, str]]]:
     """Yield the variables of all functions that run, with (name, function)."""
-    frames = sys._current_frames()  # noqa: SLF001  # documented for debuggers
+    frames = frames_of_threads()
     while frames:
-        frame: FrameType | None = frames.popitem()[1]
-        while frame is not None:
+        for frame in outwards(frames.popitem()[1]):
             if not _is_own(frame):
                 for name, value in _native.memory_frame_variables(frame).items():
                     yield value, (name, _function(frame))
-            frame = frame.f_back
 
 
 def _function(frame: FrameType) -> str:

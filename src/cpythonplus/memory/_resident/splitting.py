@@ -3,13 +3,13 @@
 import _thread
 import os
 import resource
-import sys
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from cpythonplus import _native
 from cpythonplus._base.modules import imported
+from cpythonplus._base.stacks import frames_of_threads
 from cpythonplus.memory._resident.smaps import Mapping
 from cpythonplus.memory._resident.snapshot import main_heap, walk
 
@@ -219,7 +219,7 @@ def _thread_tops() -> list[int]:
     threading = imported("threading")
     if threading is None:
         return []
-    idents = set(sys._current_frames())  # noqa: SLF001  # documented for debuggers
+    idents = set(frames_of_threads())
     idents.discard(threading.main_thread().ident)
     return sorted((ident + _THREAD_BYTES) & -_PAGE_BYTES for ident in idents)
 

@@ -21,6 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cpythonplus._base.stacks import frames_of_threads
+
 _MOST_THREADS = 256
 _STACK_BYTES = 64 << 10
 _LARGEST_STACK_BYTES = 1 << 30
@@ -145,7 +147,7 @@ def _pythons(places: dict[int, tuple[str, int, int]]) -> set[int]:
     side in one mapping.
     """
     pointers = sorted((pointer, tid) for tid, (_, _, pointer) in places.items() if pointer)
-    ends = set(sys._current_frames()) - {threading.get_ident()}  # noqa: SLF001
+    ends = set(frames_of_threads()) - {threading.get_ident()}
     below = [(end, bisect_right(pointers, (end, 0)) - 1) for end in ends]
     return {
         pointers[place][1]

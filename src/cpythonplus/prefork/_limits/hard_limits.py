@@ -22,7 +22,7 @@ from itertools import islice
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from cpythonplus._base.stacks import outwards
+from cpythonplus._base.stacks import frames_of_threads, outwards
 from cpythonplus._base.text.sizes import format_size
 from cpythonplus.prefork._blame.sharing import private_bytes
 from cpythonplus.prefork._guarding import in_one_line
@@ -255,7 +255,7 @@ def _frames_of(key: Key) -> list[FrameType]:
 
 
 def _stack(ident: int | None) -> list[FrameType]:
-    return _inside([*outwards(sys._current_frames().get(ident or 0))])  # noqa: SLF001
+    return _inside(outwards(frames_of_threads().get(ident or 0)))
 
 
 def _inside(frames: list[FrameType]) -> list[FrameType]:

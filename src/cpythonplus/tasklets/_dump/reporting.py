@@ -15,6 +15,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from cpythonplus import _native
 from cpythonplus._base.data import Place
+from cpythonplus._base.stacks import known_threads
 from cpythonplus._base.text.visible import visible_lines
 
 State: TypeAlias = str
@@ -133,14 +134,9 @@ def taken(which: Which) -> tuple[ThreadReport, ...]:
 
 
 def _thread_names() -> dict[int, str]:
-    """Return the names of the threads by identity, without waiting for a lock."""
-    # Importing it would make it take the importing thread for the main thread.
-    threading = sys.modules.get("threading")
-    # enumerate() would need a lock that a stuck thread may hold; a subclass may override `name`.
-    active: object = getattr(threading, "_active", None)
-    if not isinstance(active, dict):
-        return {}
-    names = {ident: getattr(thread, "_name", None) for ident, thread in active.copy().items()}
+    """Return the names of the threads by identity."""
+    # A subclass may override `name`.
+    names = {ident: getattr(thread, "_name", None) for ident, thread in known_threads().items()}
     return {ident: name for ident, name in names.items() if isinstance(name, str)}
 
 

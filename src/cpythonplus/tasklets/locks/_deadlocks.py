@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from cpythonplus import _native
-from cpythonplus._base.stacks import outwards
+from cpythonplus._base.stacks import known_threads, outwards
 from cpythonplus.tasklets.locks._conditions import Condition
 from cpythonplus.threads import _waits
 
@@ -28,7 +28,7 @@ def waits() -> _waits.Waits:
     # Waiters of conditions come last, and may be many: each waits for a lock that it took itself.
     cycles.sort(key=len, reverse=True)
     stacks = {
-        ident: [*outwards(every[ident][0].frame)]
+        ident: outwards(every[ident][0].frame)
         for ident in islice(chain.from_iterable(cycles), _MOST)
     }
     held = {ident: every[ident][1:] for ident, frames in stacks.items() if frames}
@@ -40,7 +40,7 @@ def waits() -> _waits.Waits:
 
 def name_of(ident: int) -> str:
     """Return the name of the thread that the tasklet with this id() is, or ""."""
-    return _waits.name_of(_waits.known_threads().get(ident))
+    return _waits.name_of(known_threads().get(ident))
 
 
 def _cycles(holders: dict[int, int]) -> list[list[int]]:

@@ -381,7 +381,11 @@ get_frame(PyObject *op, void *ignored)
 
     plus_seat(task);
     if (plus_is_running(task)) {
+        int collects = PyGC_Disable(); /* see _base/stacks.h */
         frame = (PyObject *)PyThreadState_GetFrame(task->sched->tstate);
+        if (collects) {
+            PyGC_Enable();
+        }
     }
     else if (task->alive && task->started && task->sched->tstate != NULL) {
         plus_tasklet_warm(task); /* a frame object points into the stack */

@@ -520,8 +520,13 @@ static void
 open_loops(struct plus_frames frames)
 {
     struct opening opening = {.frames = frames};
+    int collects =
+        PyGC_Disable(); /* 3.11 collects at any allocation, and the frames go on in finalisers */
 
     (void)plus_frames_each(&frames, open_loop, &opening);
+    if (collects) {
+        PyGC_Enable();
+    }
 }
 
 static int
