@@ -146,6 +146,30 @@ class TestGrowth:
         lasting = {**row, "objects_before": 90, "kept_before_bytes": MIB}
         assert grown(lasting, kept)[0].startswith("temporary value of tick()")
 
+    @pytest.mark.parametrize(("then", "told"), [(0, False), (3, True), (6, True), (-1, True)])
+    def test_a_value_made_in_the_second_half_has_no_sentence(self, then: int, told: bool) -> None:
+        """Nothing is known of its growth; that of a thread's list is seen by the next look."""
+        row = {"name": "found of work()", "type": "list", "amount_bytes": 6 * MIB}
+        row |= {"is_local": True, "halfway_bytes": then * MIB if then > 0 else then}
+        assert bool(grown(row, halfway_seconds=3.0)) is told
+        row["kept_before_bytes"] = 200
+        assert grown(row, halfway_seconds=3.0)
+
+    @pytest.mark.parametrize(
+        ("free_before", "then", "told"),
+        [(0, 9, True), (5, 9, False), (5, 5, False), (5, 7.5, True), (5, -1, True)],
+        ids=["new", "first half", "second half", "both", "unknown"],
+    )
+    def test_c_code_that_takes_what_was_free_takes_it_all_the_time(
+        self, free_before: int, then: float, told: bool
+    ) -> None:
+        """Compressors and buffers of connections come and go within what the C library keeps."""
+        free = {"name": "c_heap_free", "size_bytes": 0, "before_bytes": free_before * MIB}
+        found: dict[str, Any] = {"parts": [free], "halfway_seconds": 3.0}
+        found |= {"c_heap_bytes": 10 * MIB, "c_heap_before_bytes": 5 * MIB}
+        found["c_heap_halfway_bytes"] = then * MIB if then > 0 else then
+        assert ("is C code's" in " ".join(grown(**found))) is told
+
     @pytest.mark.parametrize(("seconds", "told"), [(6.0, True), (60.0, False)])
     def test_little_of_c_code_is_told_of_a_short_time(self, *, seconds: float, told: bool) -> None:
         found = grown(seconds=seconds, c_heap_bytes=7 * MIB, c_heap_before_bytes=6.5 * MIB)

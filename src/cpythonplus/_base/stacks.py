@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from cpythonplus._base.modules import imported
 from cpythonplus._native import stacks_outwards as outwards
@@ -26,6 +27,9 @@ __all__ = [
 switchers: set[str] = set()
 """`tasklets`, once they are imported.  A tracer that counts calls and returns is wrong then."""
 
+frames_of_threads = partial(without_collection, sys._current_frames)  # noqa: SLF001  # documented
+"""Return the innermost frame of each thread, by ident; of this one, the caller's."""
+
 
 def known_threads() -> dict[int, object]:
     """Return the threads that `threading` knows, by ident, without waiting for a lock of it."""
@@ -37,11 +41,3 @@ def known_threads() -> dict[int, object]:
 def variables_of(frame: FrameType) -> Mapping[str, Any]:
     """Return the variables of a frame, which another thread may execute."""
     return without_collection(getattr, frame, "f_locals")
-
-
-def frames_of_threads() -> dict[int, FrameType]:
-    """Return the innermost frame of each thread, by ident.
-
-    For `sys._current_frames()`, which may crash or hang Python 3.11 if a collection begins in it.
-    """
-    return without_collection(sys._current_frames)  # noqa: SLF001  # documented for debuggers

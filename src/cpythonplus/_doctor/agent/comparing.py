@@ -59,7 +59,12 @@ def with_halfway(growth: Part, halfway: Part) -> dict[str, object]:
     rows = [
         {**row, "halfway_bytes": amounts.get(_key(row), 0)} for row in entries(growth, "owners")
     ]
-    return {**growth, "owners": rows, "halfway_seconds": amount(halfway, "seconds")}
+    return {
+        **growth,
+        "owners": rows,
+        "halfway_seconds": amount(halfway, "seconds"),
+        "c_heap_halfway_bytes": amount(halfway, "c_heap_bytes"),
+    }
 
 
 def _owners(report: Examination, which: str) -> Part:

@@ -137,12 +137,24 @@ def _collector(found: Part) -> list[str]:
 
 def steadiness(found: Part, row: Part) -> str:
     """Return "steady" if a row has grown in both parts of the time, "uneven"; "": unknown."""
-    more, seconds = size(row, "amount_bytes"), amount(found, "seconds")
-    share = amount(found, "halfway_seconds") / seconds if seconds > 0 else 0.0
-    if not 0 < share < 1 or more <= 0 or not known(row, "halfway_bytes"):
+    if not known(row, "halfway_bytes"):
         return ""
-    then = amount(row, "halfway_bytes") / more
-    return "steady" if share / 2 <= then <= (1 + share) / 2 else "uneven"
+    return _steadiness(found, size(row, "amount_bytes"), amount(row, "halfway_bytes"))
+
+
+def is_c_heap_steady(found: Part) -> bool:
+    """Whether the C heap's memory that no object explains has grown in both parts of the time."""
+    before = amount(found, "c_heap_before_bytes")
+    more, then = (amount(found, f"c_heap_{when}bytes") - before for when in ("", "halfway_"))
+    return _steadiness(found, more, then) == "steady"
+
+
+def _steadiness(found: Part, more: float, then: float) -> str:
+    seconds = amount(found, "seconds")
+    share = amount(found, "halfway_seconds") / seconds if seconds > 0 else 0.0
+    if not 0 < share < 1 or more <= 0:
+        return ""
+    return "steady" if share / 2 <= then / more <= (1 + share) / 2 else "uneven"
 
 
 def is_passing(row: Part) -> bool:
@@ -150,8 +162,17 @@ def is_passing(row: Part) -> bool:
 
     It is gone when the function has used it, as a list that is being built.
     """
-    before = size(row, "objects_before") or size(row, "kept_before_bytes")
-    return words(row, "name").startswith(_TEMPORARY) and not before
+    return words(row, "name").startswith(_TEMPORARY) and _is_new(row)
+
+
+def is_newest(row: Part) -> bool:
+    """Whether a function's value had kept nothing at half of the time: how it grows is unknown."""
+    is_seen = known(row, "halfway_bytes") and size(row, "halfway_bytes") == 0
+    return is_seen and row.get("is_local") is True and _is_new(row)
+
+
+def _is_new(row: Part) -> bool:
+    return not (size(row, "objects_before") or size(row, "kept_before_bytes"))
 
 
 def is_in_call(found: Part, row: Part) -> bool:

@@ -23,7 +23,9 @@ from cpythonplus._doctor.report.labels import label
 from cpythonplus._doctor.report.native import PYTHON, native_place, native_sentence
 from cpythonplus._doctor.report.owners import (
     LOST,
+    is_c_heap_steady,
     is_in_call,
+    is_newest,
     is_passing,
     kinds_grown,
     owner_name,
@@ -317,7 +319,7 @@ def _grown(found: Part | None, native: Part | None) -> Iterator[Statement]:
         where = _made_at(row)
         if words(row, "type") == "garbage" and (number or _is_collected(found)):
             continue  # often of the same cycle; what the collector will free is one sentence
-        if is_in_call(found, row):
+        if is_in_call(found, row) or is_newest(row):
             continue
         steady = steadiness(found, row)
         more = size(row, "amount_bytes")
@@ -519,10 +521,14 @@ def _c_heap(examination: Examination) -> Iterator[Statement]:
         least = _least_of_c_code(growth, part(examination, "native"))
         if more < max(least, rss * _ALARMING_SHARE):
             return
+        was_free = more + _free_in_c_heap_grown(growth) < least
         if waiting := _waiting(growth, more):
-            if more + _free_in_c_heap_grown(growth) >= least:  # else as much was free before
+            if not was_free:
                 yield Statement(waiting, int(more), _MEMRAY)
             return
+        is_known = amount(growth, "c_heap_halfway_bytes") > 0
+        if was_free and is_known and not is_c_heap_steady(growth):
+            return  # up and down within what the C library keeps
         rate = f", +{format_size(int(more / max(amount(growth, 'seconds'), 1)))}/s,"
     else:
         more, rate = now, ""

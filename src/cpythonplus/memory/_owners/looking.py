@@ -364,6 +364,7 @@ def _owner(row: dict[str, Any]) -> Owner:
         below=spelled_below(str(row["type"]), row["below"]),
         place=place_of(row["steps"]),
         allocated=allocated_at(row["steps"], row["entries"], row["entries_before"]),
+        is_local=[how for how, *_ in row["steps"][:1]] == ["variable"],
     )
 
 

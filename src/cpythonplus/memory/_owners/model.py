@@ -23,7 +23,8 @@ class Owner(Data):
     below: the path from it to most of the objects that it reaches, as `[...].__traceback__`, "" for
     none. place: the line that makes it. halfway_bytes: its growth at half of the time, -1 if nobody
     has looked then. allocated: the line that has allocated most of a sample of its newest parts, if
-    tracemalloc traces; else without a file.
+    tracemalloc traces; else without a file. is_local: the path begins with a
+    variable, or a value without a name, of a running function.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Owner(Data):
     place: Place = field(default_factory=Place)
     halfway_bytes: int = -1
     allocated: Place = field(default_factory=Place)
+    is_local: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,9 @@ class Growth(Examined):
     growth first. kinds: kinds whose number has changed. pause_ns: the pause of the program, the
     longer of two. collects: whether the collector is on; frozen_objects: objects that it does not
     look at since `gc.freeze()`. losses: as of Owners. halfway_seconds: the time of a third look by
-    `doctor growth`, between the two; 0: none. resized: dicts, sets and lists whose tables were made
-    larger than their entries need, and by how much; this is in no amount of an owner.
+    `doctor growth`, between the two; 0: none. c_heap_halfway_bytes: as c_heap_bytes, of that look;
+    -1: unknown. resized: dicts, sets and lists whose tables were made larger than their entries
+    need, and by how much; this is in no amount of an owner.
     """
 
     examination = "growth"
@@ -161,3 +164,4 @@ class Growth(Examined):
     lost: str = ""
     resized: tuple[Owner, ...] = ()
     halfway_seconds: float = 0.0
+    c_heap_halfway_bytes: int = -1
