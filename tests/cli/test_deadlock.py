@@ -89,6 +89,24 @@ def test_the_doctor_is_asked(tmp_path: Path) -> None:
         assert {found["names"][str(each)] for each in deadlock["threads"]} == {"first", "second"}
 
 
+PROCESSES = """\
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "print('x' * 2**20)"], stdout=subprocess.PIPE)
+try:
+    child.wait()
+finally:
+    child.kill()
+"""
+
+
+def test_a_deadlock_with_a_child_is_told_from_when_it_was_seen(tmp_path: Path) -> None:
+    with stuck(tmp_path, "--deadlock-after", "0.3", program=PROCESSES) as process:
+        assert process.stderr is not None
+        assert "does not go on" in process.stderr.readline()
+        assert "waits for others, which wait for this process" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)  # the child goes, too
+
+
 TASKLETS = """\
 import sys, time
 from cpythonplus.tasklets import channel, run, tasklet
