@@ -5,7 +5,7 @@
 #   debian_folder.sh SUITE version PYTHON     prints the version of an interpreter inside it
 #   debian_folder.sh SUITE run COMMAND...     runs a command in a copy of the checkout inside it
 #   debian_folder.sh SUITE newcomer COMMAND...  the same as an ordinary user, in a clone below /tmp whose path has a space
-#   debian_folder.sh SUITE fetch FILE DEST    copies a file out of the copy that `run` made; fetch_clone: of that clone
+#   debian_folder.sh SUITE fetch FILE DEST    takes a file out of the copy that `run` made; fetch_clone: of that clone
 #   debian_folder.sh SUITE put FILE DEST      copies a file into that copy, below build/
 #
 # SUITE is bullseye (Debian 11: 3.9, which is for cpythonplus-sites alone), bookworm (Debian 12: 3.11), trixie
@@ -207,7 +207,7 @@ newcomer)
     # shellcheck disable=SC2016 # expanded inside
     home=/home/newcomer user=newcomer: in_folder "$folder" /bin/sh -c 'cd "$0" && exec "$@"' "$clone" "$@"
     ;;
-fetch) cp "$folder$inside/$3" "$4" ;;
+fetch) mv "$folder$inside/$3" "$4" ;;
 fetch_clone) cp "$folder$clone/$3" "$4" ;;
 put)
     mkdir -p "$(dirname "$folder$inside/$4")"

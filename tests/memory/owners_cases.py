@@ -1363,22 +1363,16 @@ class TestPartsAndKinds:
         told = f"socket to 127.0.0.1:{address[1]} +30 and socket accepted at port {address[1]} +30"
         assert f"descriptors: {told}." in " ".join(found.text().split())
 
-    def test_a_reading_of_the_kernels_table_may_lack_a_socket(
-        self, monkeypatch: pytest.MonkeyPatch
+    def test_a_socket_behind_many_others_of_the_host(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Others' connections began or ended between two pieces of it."""
-        readings: list[str] = []
-        whole = counting._read_table
-
-        def lacks_at_first(table: str, inodes: set[str], *found: dict[str, Any]) -> None:
-            readings.append(table)
-            if readings.count(table) > 1:
-                whole(table, inodes, *found)
-
-        monkeypatch.setattr(counting, "_read_table", lacks_at_first)
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            inode = str(os.fstat(listening.fileno()).st_ino)
-            assert counting._peers({inode})[inode] == "listening socket"
+        line = "0: 0100007F:8301 0100007F:{:04X} 06 00000000:00000000 00:00000000 00000000 0 0 {}"
+        lines = [line.format(number, 0) for number in range(50_000)]
+        lines.append(line.format(1234, 4711))
+        (tmp_path / "net").mkdir()
+        (tmp_path / "net" / "tcp").write_text("\n".join(["heads", *lines]))
+        monkeypatch.setattr(counting, "_PROC", str(tmp_path))
+        assert counting._peers({"4711"}) == {"4711": "socket to 127.0.0.1:1234"}
 
     def test_sockets_to_many_ports_of_one_host(self) -> None:
         rows = [

@@ -6,6 +6,7 @@ import re
 import sys
 from _socket import AF_INET, AF_INET6, inet_ntop  # socket itself makes 900 objects
 from collections import Counter
+from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from typing import Final
@@ -78,19 +79,16 @@ def shared_mappings() -> dict[str, int]:
 
 
 def _peers(inodes: AbstractSet[str]) -> dict[str, str]:
-    """Return the peers of sockets by inode.
-
-    The kernel writes a table in pieces: other connections that begin or end meanwhile may hide a
-    socket from one reading.
-    """
+    """Return the peers of these sockets by inode."""
     found: dict[str, str] = {}
     ends: dict[str, tuple[str, str, str]] = {}
-    for _ in range(2):
-        for table in ("tcp", "tcp6", "unix"):
-            with suppress(OSError):
-                _read_table(table, inodes, found, ends)
-        if inodes <= found.keys() | ends.keys():
-            break
+    for words in _sockets("unix", 7):
+        if words[6] in inodes:
+            found[words[6]] = "unix socket"
+    for table in ("tcp", "tcp6"):
+        for words in _sockets(table, 10):
+            if words[9] in inodes or words[3] == _LISTENS:
+                ends[words[9]] = words[1].rpartition(":")[2], words[2], words[3]
     listening = {port for port, _, state in ends.values() if state == _LISTENS}
     for inode, (port, remote, state) in ends.items():
         if state == _LISTENS:
@@ -102,23 +100,15 @@ def _peers(inodes: AbstractSet[str]) -> dict[str, str]:
     return found
 
 
-def _read_table(
-    table: str,
-    inodes: AbstractSet[str],
-    found: dict[str, str],
-    ends: dict[str, tuple[str, str, str]],
-) -> None:
-    """Add what a table says of these sockets, and of all that listen: port, peer and state."""
+def _sockets(table: str, least: int) -> Iterator[list[str]]:
+    """Yield the words of each line of a table of the kernel's: all sockets of the host."""
     path = f"{_PROC}/net/{table}"
-    with open(path, encoding="utf-8", errors="replace") as lines:
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as lines:
         next(lines, None)
         for line in lines:
             words = line.split()
-            if table == "unix":
-                if len(words) > 6 and words[6] in inodes:  # noqa: PLR2004
-                    found[words[6]] = "unix socket"
-            elif len(words) > 9 and (words[9] in inodes or words[3] == _LISTENS):  # noqa: PLR2004
-                ends[words[9]] = words[1].rpartition(":")[2], words[2], words[3]
+            if len(words) >= least:
+                yield words
 
 
 def _peer(remote: str) -> str:
