@@ -28,7 +28,11 @@ list_outwards(PyFrameObject *frame)
         if (PyList_Append(found, (PyObject *)frame) != 0) {
             Py_CLEAR(found);
         }
+        /* From 3.12 on NULL with an exception, where there is no memory for the object. */
         Py_SETREF(frame, PyFrame_GetBack(frame));
+        if (PyErr_Occurred()) {
+            Py_CLEAR(found);
+        }
     }
     Py_XDECREF(frame);
     return found;

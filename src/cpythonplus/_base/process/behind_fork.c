@@ -57,6 +57,7 @@ is_inside_of_fork(void)
                  PyFrame_GetLasti(frame) == forking_instruction;
     }
     Py_XDECREF(frame);
+    PyErr_Clear(); /* of a frame that could not be made */
     return inside;
 }
 

@@ -512,6 +512,9 @@ open_loop(PyCodeObject *code, int offset, void *arg)
             plus_tracing_ask_for_opcodes(frame);
             Py_DECREF(frame);
         }
+        else {
+            PyErr_Clear(); /* there was no memory for it */
+        }
     }
     return 0;
 }
