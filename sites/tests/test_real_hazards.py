@@ -152,10 +152,15 @@ def test_sites_that_have_ipv6_alone(bed: Bed) -> None:
         site.gateway.write(FILE, text)
     everywhere(bed.sites, lambda site: must(site, "apply", "--yes"))
     wait_until(lambda: berlin.reaches(paris) and paris.reaches(berlin), "LAN to LAN")
+    # On a busy machine the other site's answer may come too late for one status.
+    wait_until(
+        lambda: all(parsed(site, "status")["sites"][0]["same_file"] for site in bed.sites),
+        "the same file at both",
+    )
     for site in bed.sites:
         must(site, "plan")
         (found,) = parsed(site, "status")["sites"]
-        assert (found["verdict"], found["same_file"], found["note"]) == ("good", True, "")
+        assert (found["verdict"], found["note"]) == ("good", "")
     berlin.gateway.kill("wireguard-go")
     refused = berlin.host.try_run("ping", "-n", "-c1", "-W1", paris.host_address)
     assert "Destination unreachable" in refused.stdout
