@@ -73,7 +73,7 @@ class _Watch:
     def _lasts(self, deadlock: Deadlock, found: Waits) -> bool:
         """Whether all of its waits have lasted, and it was not told yet.
 
-        Where the length of none is known, it counts from the look that saw it first.
+        A deadlock of waits without a known length counts from the look that saw it first.
         """
         key = frozenset(deadlock.threads)
         lengths = [

@@ -523,8 +523,8 @@ static void
 open_loops(struct plus_frames frames)
 {
     struct opening opening = {.frames = frames};
-    int collects =
-        PyGC_Disable(); /* 3.11 collects at any allocation, and the frames go on in finalisers */
+    /* 3.11 collects at any allocation, and the frames go on in finalisers. */
+    int collects = PyGC_Disable();
 
     (void)plus_frames_each(&frames, open_loop, &opening);
     if (collects) {
